@@ -1,0 +1,34 @@
+# Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
+# target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
+.NOTPARALLEL:
+.PHONY: report quick test lint readme runtime dev clean help
+unexport PYTHONPATH PYTHONHOME
+PY := .venv/bin/python
+SNAKEMAKE := $(PY) -m snakemake --cores all
+
+report: runtime ## simulate, fit and draw everything, then write results/report.html
+	@$(SNAKEMAKE) $(ARGS)
+
+quick: runtime ## the same on a small grid, in well under a minute
+	@$(SNAKEMAKE) --configfile config/quick.yaml $(ARGS)
+
+test: dev ## unit, workflow and report tests
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+lint: dev ## style of the Python code and of the workflow
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m snakemake --lint
+
+readme: report ## carry the headline figure and numbers of the last report into README.md
+	@$(PY) scripts/write_readme_numbers.py $(ARGS)
+
+runtime: ## .venv with the pinned packages
+	@sh scripts/setup_environment.sh requirements.txt
+
+dev: ## .venv with the pinned packages and those of the tests
+	@sh scripts/setup_environment.sh requirements-dev.txt
+
+clean: ## remove everything that was generated, but not .venv
+	rm -rf results .snakemake .pytest_cache .ruff_cache
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile

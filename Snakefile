@@ -1,0 +1,33 @@
+"""The measured case for dividing attention scores by the square root of d_k, from simulation to report."""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: workflow.source_path("config/config.yaml")
+
+
+# Validation comes first: no job starts with a configuration that is not understood exactly.
+include: "workflow/rules/common.smk"
+include: "workflow/rules/simulate.smk"
+include: "workflow/rules/softmax.smk"
+include: "workflow/rules/laws.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        "results/report.html",
+        "results/figures/manifest.json",
+        "results/README.md",
+
+
+onstart:
+    start()
+
+
+onsuccess:
+    finish()

@@ -1,0 +1,33 @@
+"""Collect the cells' moments, histograms and real heads into one table each, in the order of the configuration."""
+
+import json
+from pathlib import Path
+
+from program import run, write_rows
+from sqrtdk import heads as real
+from sqrtdk import moments as simulated
+
+
+def collect_moments(
+    cells: Path,
+    ensembles: list,
+    d_k: list,
+    heads: Path,
+    dumps: list,
+    moments: Path,
+    score_histograms: Path,
+    real_heads: Path,
+):
+    """Write the three tables."""
+    found = [json.loads((cells / name / f"{width}.json").read_text("utf-8")) for name in ensembles for width in d_k]
+    rows = [cell["row"] for cell in found]
+    head_rows = [row for dump in dumps for row in json.loads((heads / f"{dump}.json").read_text("utf-8"))]
+    write_rows(moments, rows + [simulated.row_of_head(row) for row in head_rows], simulated.COLUMNS)
+    write_rows(
+        score_histograms, [line for cell in found for line in simulated.histogram_rows(cell)], simulated.HISTOGRAM
+    )
+    write_rows(real_heads, head_rows, real.COLUMNS)
+
+
+if __name__ == "__main__":
+    run(collect_moments)

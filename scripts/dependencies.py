@@ -1,0 +1,53 @@
+"""Which source files a script depends on, so that the workflow can name them as inputs."""
+
+import ast
+import functools
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parent
+
+
+def source_files(*starts: str) -> list[str]:
+    """Return the files that these files import from this folder, directly or not, themselves included.
+
+    Paths are relative to this folder and sorted. Imports are read and not run; one inside a function counts.
+    A package stands for all of its modules only where it imports them by name.
+    """
+    found, todo = set(), [*starts]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += _imports(name)
+    return sorted(found)
+
+
+@functools.cache
+def _imports(name: str) -> tuple[str, ...]:
+    path = SCRIPTS / name
+    package = list(Path(name).parent.parts)
+    modules = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            modules += [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = base + (node.module.split(".") if node.module else [])
+            modules += [base, *([*base, alias.name] for alias in node.names)]
+    files = {file for parts in modules for file in _files(tuple(parts))}
+    if path.name == "__init__.py" and "iter_modules" in path.read_text(encoding="utf-8"):
+        # The package loads whatever lies in its folder.
+        files |= {str(module.relative_to(SCRIPTS)) for module in path.parent.glob("*.py")}
+    return tuple(sorted(files))
+
+
+@functools.cache
+def _files(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Files that importing a dotted name runs: each package on the way and the module itself."""
+    files = []
+    for end in range(1, len(parts) + 1):
+        folder = SCRIPTS.joinpath(*parts[:end])
+        for file in (folder / "__init__.py", folder.with_suffix(".py")):
+            if file.is_file():
+                files.append(str(file.relative_to(SCRIPTS)))
+    return tuple(files)

@@ -1,0 +1,86 @@
+"""What the scripts share: a command line made from a function's signature, and files that are whole or absent."""
+
+import argparse
+import csv
+import inspect
+import io
+import json
+import math
+import os
+import time
+from pathlib import Path
+
+CPU_LINE = "CPU seconds: {} in the program, {} with its start"
+"""What each program says last, into its log."""
+_READ = {dict: json.loads, list: json.loads}
+
+
+def run(main) -> None:
+    """Call `main` with arguments read from the command line, one `--name value` for each parameter.
+
+    Annotations say how a value is read: int, float, str, Path, `list[Path]` (several values), dict and list (JSON).
+    """
+    parser = argparse.ArgumentParser(description=inspect.getdoc(main), allow_abbrev=False)
+    for name, parameter in inspect.signature(main).parameters.items():
+        kind = parameter.annotation
+        several = kind == list[Path]
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=Path if several else _READ.get(kind, kind),
+            nargs="*" if several else None,
+            required=parameter.default is inspect.Parameter.empty,
+            default=None if parameter.default is inspect.Parameter.empty else parameter.default,
+        )
+    arguments = vars(parser.parse_args())
+    before = time.process_time()
+    main(**arguments)
+    after = time.process_time()
+    print(CPU_LINE.format(f"{after - before:.3f}", f"{after:.3f}"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name and rename it, so that a killed job leaves no half file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text with LF line ends, whole or not at all."""
+    write_bytes(path, text.encode())
+
+
+def cell_text(value) -> str:
+    """Spell one CSV value: full precision, lower-case truth values, and nothing for what does not exist."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool) or type(value).__name__ == "bool":
+        return str(bool(value)).lower()
+    if isinstance(value, float):
+        return repr(float(value))
+    return str(value)
+
+
+def write_rows(path: Path, rows: list[dict], columns: tuple[str, ...] | None = None) -> None:
+    """Write rows of equal keys as CSV with one header row; `columns` sets their order and allows no rows at all."""
+    columns = columns or tuple(rows[0])
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        if row.keys() != set(columns):
+            raise ValueError(f"a row of {path} differs in its columns: {sorted(row.keys() ^ set(columns))}")
+        writer.writerow([cell_text(row[column]) for column in columns])
+    write_text(path, text.getvalue())
+
+
+def write_frame(path: Path, frame) -> None:
+    """Write a data frame in the same spelling as `write_rows`."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(frame.columns)
+    for row in frame.itertuples(index=False):
+        writer.writerow(["" if value is None or value != value else cell_text(value) for value in row])
+    write_text(path, text.getvalue())

@@ -1,0 +1,97 @@
+"""Render the report: one offline HTML file from the results and the sources in report/."""
+
+import json
+import os
+from pathlib import Path
+
+from program import run, write_text
+from sqrtdk import __version__, answers, blocks, laws, numbers, rendering, softmax, tables
+from sqrtdk.figures import read
+from sqrtdk.provenance import report_entry
+
+SHIPPED = "minilm-l6-qk.npz"
+
+
+def render_report(
+    figures: list[Path],
+    moments: Path,
+    variance_laws: Path,
+    mean_laws: Path,
+    softmax_saturation: Path,
+    gradient_magnitude: Path,
+    real_heads: Path,
+    provenance: Path,
+    title: str,
+    language: str,
+    sources: list[Path],
+    output: Path,
+):
+    """Write the page. `figures` are all files of the figures, `sources` the files of report/ or that folder."""
+    paths = (moments, variance_laws, mean_laws, softmax_saturation, gradient_magnitude, real_heads)
+    names = ("moments", "variance_laws", "mean_laws", "softmax_saturation", "gradient_magnitude", "real_heads")
+    frames = {name: read([path])[path.stem] for name, path in zip(names, paths, strict=True)}
+    record = json.loads(provenance.read_text(encoding="utf-8"))
+    configuration = record["configuration"]
+    at = answers.setting(frames["moments"], frames["softmax_saturation"], configuration["ensembles"])
+    follows = answers.follows(frames, at)
+    shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent)]
+    simulated = tables.simulated(frames["moments"])
+    found = tables.report_tables(frames, configuration["ensembles"], at.ensemble, at.d_k, at.n_keys)
+    context = {
+        "title": title,
+        "version": __version__,
+        "summary": {
+            "ensembles": simulated["ensemble"].nunique(),
+            "first": simulated["d_k"].min(),
+            "last": simulated["d_k"].max(),
+            "heads": len(frames["real_heads"]),
+        },
+        "setting": at,
+        "headline": answers.headline(frames, at),
+        "figures": shown,
+        "tables": found,
+        "provenance": record,
+        "rules": list(dict.fromkeys(frames["softmax_saturation"]["scaling"])),
+        "shipped_heads": any(Path(dump["file"]).name == SHIPPED for dump in configuration["dumps"].values()),
+        "bibtex": report_entry(title, __version__, record),
+    }
+    constants = {
+        "distinct": f"{answers.DISTINCT:g}",
+        "saturated": f"{softmax.SATURATED_WEIGHT:g}",
+        "vanishing": f"{softmax.VANISHING_NORM:g}",
+        "min_blocks": str(blocks.MIN_BLOCKS),
+        "selection_margin": f"{laws.SELECTION_MARGIN:g}",
+        "precision": f"{configuration['precision']:g}",
+        "max_scalars": numbers.count(configuration["max_scalars"]),
+        "tail": str(configuration["tail_d_k"]),
+    }
+    write_text(output, rendering.render(read_sources(sources), language, context, constants))
+
+
+def read_sources(paths: list[Path]) -> dict[str, str]:
+    """Return the report's sources by their path below report/, the folder of the page's template."""
+    files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
+    root = next((file.parent for file in files if file.name == "template.html.jinja"), None)
+    if root is None:
+        raise rendering.MissingPart("the report's sources have no template.html.jinja")
+    return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files if file.is_file()}
+
+
+def read_figures(files: list[Path], folder: Path) -> list[dict]:
+    """Return the figures in the order of their numbers; a figure without its SVG, CSV or BibTeX file is an error."""
+    found = []
+    for path in (path for path in files if path.suffix == ".json"):
+        parts = [path.with_suffix(suffix) for suffix in (".svg", ".csv", ".bib")]
+        absent = [part.name for part in parts if part not in files]
+        if absent:
+            raise rendering.MissingPart(f"{path.name} was given without {', '.join(absent)}")
+        record = json.loads(path.read_text(encoding="utf-8"))
+        here = Path(os.path.relpath(path.parent, folder)).as_posix()
+        found.append(rendering.figure(record, *(part.read_text(encoding="utf-8") for part in parts), here))
+    if not found:
+        raise rendering.MissingPart("no figure was given")
+    return sorted(found, key=lambda figure: figure["number"])
+
+
+if __name__ == "__main__":
+    run(render_report)

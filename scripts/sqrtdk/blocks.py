@@ -1,0 +1,80 @@
+"""Block sampling: how many independent blocks of queries and keys a cell draws, and their scores in batches."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+MIN_BLOCKS = 64
+MAX_BLOCKS = 4096
+"""More products than this are put together, so that the sums kept for the standard errors stay few."""
+MAX_SIDE = 224
+MATCHED_SIDE = 32
+PILOT_SCORES = 2**14
+MAX_SIDE_SCALARS = 2**22
+"""A query matrix holds at most this many numbers, which bounds the memory at any width."""
+BATCH_SCALARS = 2**18
+"""Random numbers drawn at a time: about what a core's cache holds."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a cell draws: `n_blocks` independent blocks of `stack` products of (n_queries × n_keys) scores."""
+
+    n_queries: int
+    n_keys: int
+    stack: int
+    n_blocks: int
+    stopped_by: str
+
+    @property
+    def n_products(self) -> int:
+        return self.stack * self.n_blocks
+
+
+def side(ensemble, d_k: int, max_scalars: float) -> int:
+    """Queries per block: as many as components, where drawing and multiplying cost alike, within memory and the cap."""
+    most = min(MATCHED_SIDE if ensemble.matched else MAX_SIDE, max(d_k, 4 if ensemble.matched else 2))
+    affordable = int(max_scalars / (2 * MIN_BLOCKS * d_k))
+    least = 3 if ensemble.matched else 2
+    return max(least, min(most, MAX_SIDE_SCALARS // d_k, affordable))
+
+
+def plan(ensemble, d_k: int, precision: float, max_scalars: float, pilot) -> Plan:
+    """Fix the number of blocks before anything that counts is drawn.
+
+    Enough for the relative standard error `precision` on the variance, but at most `max_scalars` random numbers and at
+    least 64 blocks. Stopping on the estimated error itself would bias the intervals.
+
+    Args:
+        pilot: called with a Plan where theory does not give the relative variance of one product's estimate;
+            returns that relative variance from blocks that are then discarded.
+    """
+    m = side(ensemble, d_k, max_scalars)
+    spread = ensemble.block_relative_variance(d_k, m, m)
+    if spread is None:
+        spread = pilot(Plan(m, m, -(-PILOT_SCORES // (m * m)), MIN_BLOCKS // 2, "pilot"))
+    # The mean wants its share too where the variance has no error (Rademacher at d_k = 1).
+    spread = max(spread, 1 / (m if ensemble.matched else m * m))
+    needed = spread / precision**2
+    wanted = _with_margin(needed) if math.isfinite(needed) else math.inf
+    affordable = int(max_scalars / (2 * m * d_k))
+    n_products = max(MIN_BLOCKS, min(wanted, affordable))
+    stack = math.ceil(n_products / MAX_BLOCKS)
+    stopped_by = "precision" if needed <= n_products else "max_scalars"
+    return Plan(m, m, stack, math.ceil(n_products / stack), stopped_by)
+
+
+def _with_margin(n: float) -> int:
+    """Blocks to draw where n would do on average: the error that is reached is an estimate and scatters by √(2/n)."""
+    return math.ceil(n * (1.05 + 3 * math.sqrt(2 / min(max(n, 1), MAX_BLOCKS))))
+
+
+def batches(ensemble, d_k: int, plan: Plan, rng: np.random.Generator) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield (index of the first product, scores (n, n_queries, n_keys) in float64) until the plan is drawn."""
+    at_once = max(1, BATCH_SCALARS // ((plan.n_queries + plan.n_keys) * d_k))
+    for first in range(0, plan.n_products, at_once):
+        n = min(at_once, plan.n_products - first)
+        q, k = ensemble.draw(rng, n, plan.n_queries, plan.n_keys, d_k)
+        yield first, np.matmul(q, k.transpose(0, 2, 1)).astype(np.float64, copy=False)

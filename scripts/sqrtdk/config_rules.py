@@ -1,0 +1,131 @@
+"""What the schema alone cannot say: families and their parameters, files of dumps, and values that clash."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from . import ensembles
+from .config_messages import MISSING, Problem, nearest
+from .config_schema import colon_hint, look_up
+from .config_values import is_removed, read_boolean, read_integer, read_mapping, read_number, read_text, without_removed
+
+MAX_KEY_MATRIX = 2**26
+"""Largest product of a width and a number of keys: one key matrix of 256 MB in single precision."""
+READERS = {"number": read_number, "integer": read_integer, "boolean": read_boolean, "text": read_text}
+
+
+def read_ensembles(entries: Mapping, given: Mapping, widths: list[int]) -> tuple[dict, list[Problem]]:
+    """Build each ensemble to find its mistakes; return the specifications with exact types, and the problems."""
+    specs, problems = {}, []
+    for name, entry in entries.items():
+        path = ("ensembles", name)
+        if not isinstance(entry.get("family"), str):
+            continue
+        # Null gives a parameter up that the entry of the same name in another file has.
+        raw = without_removed(look_up(given, path))
+        spec = _exact_spec(raw)
+        try:
+            ensemble = ensembles.build(spec)
+        except ensembles.SpecError as error:
+            problems += [_spec_problem(path, raw, problem) for problem in error.problems]
+        else:
+            specs[name] = {key: spec[key] for key in ensemble.spec if key in spec}
+            problems += _width_problems(path, raw, ensemble, widths)
+    return specs, problems
+
+
+def _exact_spec(raw: Mapping) -> dict:
+    """Return the specification with numbers of their exact type, and None for what cannot be understood."""
+    family = ensembles.families().get(raw["family"])
+    kinds = {parameter.name: parameter.kind for parameter in family.parameters()} if family else {}
+    read = {key: READERS[kinds.get(key, "number")] for key in raw}
+    return {key: value if key == "family" else read[key](value) for key, value in raw.items()}
+
+
+def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.Problem) -> Problem:
+    if problem.key is None:
+        return Problem(path, problem.value, f"allowed: {problem.allowed}", problem.nearest)
+    key = next((key for key in raw if str(key) == problem.key), problem.key)
+    value = raw.get(key, MISSING)
+    words = problem.allowed if value is MISSING else f"allowed: {problem.allowed}"
+    family = ensembles.families().get(raw["family"])
+    if family and key in raw and key != "family" and key not in {parameter.name for parameter in family.parameters()}:
+        words += "; entries of one name are merged, and null takes out a parameter of another file"
+    return Problem((*path, key), value, words + colon_hint([key]), problem.nearest)
+
+
+def _width_problems(path: tuple, raw: Mapping, ensemble: ensembles.Ensemble, widths: list[int]) -> list[Problem]:
+    refused = {width: reasons for width in widths if (reasons := ensemble.problems_at(width))}
+    if not refused:
+        return []
+    listed = ", ".join(map(str, list(refused)[:5])) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")
+    width = max(refused)
+    where = f"not possible at d_k = {listed}" + (f"; at {width}" if len(refused) > 1 else "")
+    return [Problem(path, raw, f"{where}: {reason}") for reason in refused[width]]
+
+
+def removal_problems(given: Mapping, schema: Mapping, written: list[Mapping]) -> list[Problem]:
+    """List the names that are removed by null though no configuration file and no default has them."""
+    problems = []
+    for key, part in schema["properties"].items():
+        entries = read_mapping(given.get(key)) or {}
+        if isinstance(part.get("additionalProperties"), Mapping) and written:
+            known = {*part["default"], *(name for names in written for name in names.get(key, ()))}
+            problems += [
+                Problem((key, name), value, "there is no entry of this name to remove", nearest(name, known))
+                for name, value in entries.items()
+                if is_removed(name, value) and name not in known
+            ]
+    return problems
+
+
+def find_file(name: str, folders: Iterable[Path | str]) -> Path | None:
+    """Return the first path at which a file of this name exists in the folders, or None."""
+    for folder in folders:
+        path = Path(folder) / name
+        try:
+            if path.exists():
+                return path
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
+    """List the dumps whose file is missing, unreadable or no .npz file."""
+    problems = []
+    for name, dump in dumps.items():
+        if not isinstance(dump.get("file"), str):
+            continue
+        path = find_file(dump["file"], folders)
+        searched = " or ".join(dict.fromkeys(str(Path(folder).resolve()) for folder in folders))
+        reason = f"no such file in {searched}" if path is None else _unreadable(path)
+        if reason:
+            problems.append(Problem(("dumps", name, "file"), dump["file"], reason))
+    return problems
+
+
+def _unreadable(path: Path) -> str | None:
+    if path.is_dir():
+        return f"{path} is a folder; a NumPy .npz file is needed"
+    try:
+        with path.open("rb") as file:
+            start = file.read(2)
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    return None if start == b"PK" else f"{path} is no NumPy .npz file"
+
+
+def clashes(names: Iterable[str], dumps: Iterable[str], widths: list[int], n_keys: list[int]) -> list[Problem]:
+    """List values that are sound by themselves and not together: names of heads, and matrices beyond memory."""
+    problems = [
+        Problem(("ensembles", name), MISSING, f"the tables use this name for a head of the dump {dump}; take another")
+        for name in names
+        for dump in dumps
+        if re.fullmatch(rf"{re.escape(str(dump))}_l\d+_h\d+", str(name))
+    ]
+    width, keys = max(widths, default=0), max(n_keys, default=0)
+    if width * keys > MAX_KEY_MATRIX:
+        words = f"with d_k = {width} a key matrix has {width * keys} numbers; allowed: at most {MAX_KEY_MATRIX}"
+        problems.append(Problem(("n_keys",), keys, words))
+    return problems

@@ -1,0 +1,140 @@
+"""What every ensemble is: parameters with their domain, a way to draw blocks, and the exact law beside it."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in the specification of an ensemble: where, what was given, what is allowed, the nearest name."""
+
+    key: str | None
+    value: object
+    allowed: str
+    nearest: str | None = None
+
+
+class SpecError(ValueError):
+    """All mistakes of one specification, in `problems`."""
+
+    def __init__(self, problems: list[Problem]):
+        self.problems = problems
+        super().__init__("; ".join(f"{p.key or 'ensemble'} = {p.value!r}: {p.allowed}" for p in problems))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a family and its domain; `default` None means that it must be given."""
+
+    name: str
+    description: str
+    default: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = True
+    high_open: bool = True
+    kind: str = "number"
+
+    @property
+    def domain(self) -> str:
+        """The allowed values in words, such as `a number in (0, 1]`."""
+        noun = {"number": "a number", "integer": "a whole number"}[self.kind]
+        if math.isinf(self.low) and math.isinf(self.high):
+            return noun
+        if math.isinf(self.high):
+            return f"{noun} {'above' if self.low_open else 'of at least'} {self.low:g}"
+        brackets = ("(" if self.low_open else "[", ")" if self.high_open else "]")
+        return f"{noun} in {brackets[0]}{self.low:g}, {self.high:g}{brackets[1]}"
+
+    def read(self, value) -> float | int | None:
+        """Return the value as the number that it exactly is, or None where it is outside the domain."""
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        if self.kind == "integer" and value != int(value):
+            return None
+        inside = (value > self.low or (value == self.low and not self.low_open)) and (
+            value < self.high or (value == self.high and not self.high_open)
+        )
+        return (int(value) if self.kind == "integer" else float(value)) if inside else None
+
+
+def parameter(description: str, **domain):
+    """Declare a parameter of a family as a dataclass field: what it means, its default and its domain."""
+    default = domain.get("default")
+    extra = {} if default is None else {"default": default}
+    return dataclasses.field(**extra, metadata={"description": description, **domain})
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Exact law of q·k at one d_k; None where there is none, and `reason` says why.
+
+    `within_row_variance` is E[Var(q·k | q)]: the part of the variance that softmax sees.
+    """
+
+    mean: float | None
+    variance: float | None
+    within_row_variance: float | None
+    excess_kurtosis: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble:
+    """A joint distribution of q and k. Subclasses are frozen dataclasses whose fields are its parameters."""
+
+    family: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    matched: ClassVar[bool] = False
+    """True where q_i and k_i are drawn together, so that only matched pairs are scores of the ensemble."""
+    independent_components: ClassVar[bool] = False
+    known_density: ClassVar[bool] = False
+    """True where the density of q·k has a closed form that a histogram can be held against."""
+    finite_moment: ClassVar[float] = math.inf
+    """E|q_i|^p is finite for p below this order."""
+
+    @classmethod
+    def parameters(cls) -> tuple[Parameter, ...]:
+        return tuple(Parameter(field.name, **field.metadata) for field in dataclasses.fields(cls))
+
+    @property
+    def spec(self) -> dict:
+        """The specification that builds this ensemble."""
+        return {"family": self.family, **dataclasses.asdict(self)}
+
+    def problems_at(self, d_k: int) -> list[str]:
+        """Say why the ensemble does not exist at this width; empty where it does."""
+        return []
+
+    def draw(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int):
+        """Draw independent blocks: q (n_blocks, n_queries, d_k) and k (n_blocks, n_keys, d_k), float32 or float64."""
+        raise NotImplementedError
+
+    def exact(self, d_k: int) -> Exact:
+        """Return the exact mean, variance, within-row variance and excess kurtosis of q·k."""
+        raise NotImplementedError
+
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
+        """Relative variance of one block's variance estimate, to plan the number of blocks; None: ask a pilot."""
+        return None
+
+
+REGISTRY: dict[str, type[Ensemble]] = {}
+
+
+def register(cls: type[Ensemble]) -> type[Ensemble]:
+    """Class decorator: make a family known under its own name."""
+    if cls.family in REGISTRY:
+        raise ValueError(f"two families are called {cls.family}")
+    REGISTRY[cls.family] = cls
+    return cls

@@ -1,0 +1,120 @@
+"""Gaussian q and k, independent of each other, whose components are correlated."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..streams import standard_normal
+from .base import Ensemble, Exact, parameter, register
+
+
+def toeplitz_trace_of_square(first: np.ndarray, second: np.ndarray) -> float:
+    """Return tr((AB)²) for the symmetric Toeplitz matrices A, B with these first rows, in O(d²) time and O(d) memory.
+
+    M = AB obeys M[i+1, j+1] = M[i, j] + a[i+1] b[j+1] − a[d−1−i] b[d−1−j], so each diagonal is a cumulative sum.
+    """
+    d = len(first)
+    a, b = np.asarray(first, float), np.asarray(second, float)
+    reversed_a, reversed_b = a[::-1], b[::-1]
+    # Row 0 of AB is a convolution of a with the even extension of b; the same for BA gives column 0 of AB.
+    even = lambda x: np.concatenate([x[:0:-1], x])  # noqa: E731
+    row, column = (np.convolve(x, even(y), "valid") for x, y in ((a, b), (b, a)))
+    total = 0.0
+    for h in range(d):
+        step = slice(1, d - h), slice(h + 1, d), slice(0, d - h - 1), slice(h, d - 1)
+        upper = a[step[0]] * b[step[1]] - reversed_a[step[2]] * reversed_b[step[3]]
+        lower = a[step[1]] * b[step[0]] - reversed_a[step[3]] * reversed_b[step[2]]
+        diagonals = (
+            start + np.concatenate([[0.0], np.cumsum(x)]) for start, x in ((row[h], upper), (column[h], lower))
+        )
+        total += (1 if h == 0 else 2) * float(np.dot(*diagonals))
+    return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianCovariance(Ensemble):
+    """Centred Gaussian vectors with unit component variances: everything follows from two traces."""
+
+    source: ClassVar[str] = (
+        "Var S = tr(Σ_q Σ_k) and excess kurtosis 6 tr((Σ_q Σ_k)²)/tr(Σ_q Σ_k)², S given q being Gaussian"
+    )
+
+    def traces(self, d_k: int) -> tuple[float, float]:
+        """Return tr(Σ_q Σ_k) and tr((Σ_q Σ_k)²)."""
+        raise NotImplementedError
+
+    def exact(self, d_k):
+        trace, square = self.traces(d_k)
+        return Exact(0.0, trace, trace, 6 * square / trace**2)
+
+    def block_relative_variance(self, d_k, n_queries, n_keys):
+        trace, square = self.traces(d_k)
+        concentration = 2 * square / trace**2
+        return (2 + 3 * concentration + (n_keys + n_queries - 2) * concentration) / (n_queries * n_keys)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Equicorrelated(GaussianCovariance):
+    query_rho: float = parameter("correlation of any two query components", low=-1.0, high=1.0)
+    key_rho: float = parameter("correlation of any two key components", low=-1.0, high=1.0)
+
+    family: ClassVar[str] = "equicorrelated"
+    summary: ClassVar[str] = "Gaussian components, every two of them equally correlated"
+
+    def problems_at(self, d_k):
+        return [
+            f"{name} = {rho:g} is outside [{-1 / (d_k - 1):g}, 1), the range for a correlation of {d_k} components"
+            for name, rho in (("query_rho", self.query_rho), ("key_rho", self.key_rho))
+            if d_k > 1 and rho < -1 / (d_k - 1)
+        ]
+
+    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+        def correlated(n, rho):
+            z = standard_normal(rng, (n_blocks, n, d_k))
+            # Stretch the mean over components, whose eigenvalue is 1 + (d_k − 1)ρ, against the rest, 1 − ρ.
+            rest = math.sqrt(1 - rho)
+            mean = z.mean(axis=-1, keepdims=True, dtype=np.float64)
+            mean *= math.sqrt(max(0.0, 1 + (d_k - 1) * rho)) - rest
+            z *= rest
+            z += mean.astype(np.float32)
+            return z
+
+        return correlated(n_queries, self.query_rho), correlated(n_keys, self.key_rho)
+
+    def traces(self, d_k):
+        common = (1 + (d_k - 1) * self.query_rho) * (1 + (d_k - 1) * self.key_rho)
+        rest = (1 - self.query_rho) * (1 - self.key_rho)
+        return common + (d_k - 1) * rest, common**2 + (d_k - 1) * rest**2
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Autoregressive(GaussianCovariance):
+    query_phi: float = parameter("correlation of neighbouring query components", low=-1.0, high=1.0)
+    key_phi: float = parameter("correlation of neighbouring key components", low=-1.0, high=1.0)
+
+    family: ClassVar[str] = "ar1"
+    summary: ClassVar[str] = "Gaussian components from a stationary first-order autoregression, correlation φ^|i−j|"
+
+    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+        def autoregressive(n, phi):
+            z = standard_normal(rng, (n_blocks, n, d_k))
+            z[..., 1:] *= math.sqrt(1 - phi**2)
+            # Doubling: after step j the sum Σ φ^h z_{i−h} holds the lags h < 2^j; stop when φ^lag is below rounding.
+            lag, weight = 1, phi
+            while lag < d_k and abs(weight) > 1e-9:
+                z[..., lag:] += np.float32(weight) * z[..., :-lag]
+                lag, weight = 2 * lag, weight**2
+            return z
+
+        return autoregressive(n_queries, self.query_phi), autoregressive(n_keys, self.key_phi)
+
+    def traces(self, d_k):
+        r = self.query_phi * self.key_phi
+        trace = d_k * (1 + r) / (1 - r) - 2 * r * (1 - r**d_k) / (1 - r) ** 2
+        lags = np.arange(d_k)
+        # 0.0**0 is 1, so φ = 0 needs no case of its own.
+        return trace, toeplitz_trace_of_square(self.query_phi**lags, self.key_phi**lags)

@@ -1,0 +1,60 @@
+"""The figures: one module per figure, found by looking into this folder.
+
+A figure module is a module with a line `NUMBER = <its place in the report>`. Beside it stand `INPUTS` (result tables by
+name), `TITLE`, `QUESTION`, and the functions `data(frames)`, `draw(frames)` and `describe(frames)`. The name of a
+figure is its module's name with dashes. Importing this package, or a figure module, imports nothing heavy.
+"""
+
+import importlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+LICENCE = "CC BY 4.0"
+LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
+_NUMBER = re.compile(r"^NUMBER = (\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Description:
+    """The words beside a figure, as plain text: caption, alternative text, what to read from it, and its limits."""
+
+    caption: str
+    alt: str
+    reading: str
+    caveat: str
+
+
+def names() -> list[str]:
+    """Return the names of all figures in the order of their numbers."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        number = _NUMBER.search(path.read_text(encoding="utf-8"))
+        if number:
+            found[path.stem.replace("_", "-")] = int(number[1])
+    if len(set(found.values())) < len(found):
+        raise ValueError(f"two figures share a number: {found}")
+    return sorted(found, key=found.get)
+
+
+def load(name: str):
+    """Return the module of a figure; an unknown name raises ValueError with the names that exist."""
+    if name not in names():
+        raise ValueError(f"no figure {name!r}; figures: {', '.join(names())}")
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+
+
+def read(paths: list[Path]) -> dict:
+    """Read result tables into data frames by the stem of their file names.
+
+    Only an empty cell is a missing value: `none` is a scale rule, and an ensemble may be called `null`.
+    """
+    import pandas as pd
+
+    frames = {}
+    for path in map(Path, paths):
+        if path.stat().st_size == 0:
+            frames[path.stem] = pd.DataFrame()
+            continue
+        frames[path.stem] = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    return frames

@@ -1,0 +1,117 @@
+"""Rows of result tables that figures draw, and the intervals and shares that their words speak of."""
+
+import math
+
+from sqrtdk import numbers, style
+
+_ENUMERATED = "enumerated"
+LEVEL = 0.95
+
+
+def simulated(moments):
+    """Return the rows of simulated ensembles that have a variance, without the real heads, as a new frame."""
+    if moments.empty:
+        return moments
+    return moments[moments["stopped_by"] != _ENUMERATED].reset_index(drop=True)
+
+
+def order(column) -> list:
+    """Return the values of a column in order of first appearance, which is the order of the configuration."""
+    return list(dict.fromkeys(column))
+
+
+def front(table) -> str:
+    """Return the ensemble that a figure shows in front: the Gaussian, else the first."""
+    names = order(table["ensemble"])
+    return "gaussian" if "gaussian" in names else names[0]
+
+
+def nearest(values, wanted: int) -> int:
+    """Return the value nearest to the wanted one in ratio, the smaller of two that are equally near."""
+    return min(sorted(int(value) for value in set(values)), key=lambda value: abs(math.log(value / wanted)))
+
+
+def truth(column):
+    """Return a column of true/false, read as text or as truth values, as booleans; an empty cell is false."""
+    return column.map(lambda value: str(value).lower() == "true").astype(bool)
+
+
+def half_width(se, n_blocks):
+    """Return the half width of the 95 % interval: Student's t with n_blocks − 1 degrees of freedom; NaN where se is."""
+    import numpy as np
+    from scipy.special import stdtrit
+
+    blocks = np.asarray(n_blocks, dtype=float)
+    return np.asarray(se, dtype=float) * stdtrit(np.where(blocks > 1, blocks - 1, np.nan), 0.5 + LEVEL / 2)
+
+
+def covers(low, high, value):
+    """Say where an interval holds a value; false where one of the three is missing."""
+    return (low <= value) & (value <= high)
+
+
+def is_nominal(inside: int, total: int) -> bool:
+    """Say whether a share of covering intervals is 95 % to three binomial standard errors."""
+    return abs(inside - LEVEL * total) <= 3 * (LEVEL * (1 - LEVEL) * total) ** 0.5
+
+
+def binomial_interval(inside: int, total: int) -> tuple[float, float]:
+    """Return the exact (Clopper-Pearson) 95 % interval of a share."""
+    from scipy.special import betaincinv
+
+    tail = (1 - LEVEL) / 2
+    low = betaincinv(inside, total - inside + 1, tail) if inside else 0.0
+    high = betaincinv(inside + 1, total - inside, 1 - tail) if inside < total else 1.0
+    return float(low), float(high)
+
+
+def coverage_words(inside: int, total: int, quantity: str, unit: str) -> str:
+    """Say in a sentence how many 95 % intervals hold the exact value, and whether that is what 95 % allows."""
+    if not total:
+        return f"No 95 % interval can be held against an exact {quantity}."
+    share = (
+        f"The 95 % interval contains the exact {quantity} in {inside} of {numbers.counted(total, unit)} "
+        f"({numbers.percent(inside / total)})"
+    )
+    if is_nominal(inside, total):
+        return f"{share}, as many as 95 % allows to three binomial standard errors."
+    if inside < LEVEL * total:
+        return f"{share}, too few for 95 %: estimates or their errors are wrong somewhere."
+    return f"{share}, too many for 95 %: the errors are larger than they need be."
+
+
+def sentence(text: str) -> str:
+    """Make a sentence of a clause: a capital first, a full stop last."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def finite(table):
+    """Return all finite numbers of some columns as one flat array."""
+    import numpy as np
+
+    values = table.to_numpy(dtype=float).ravel()
+    return values[np.isfinite(values)]
+
+
+def labels(names) -> list[str]:
+    """Return the labels of ensembles."""
+    return [style.ensemble_label(name) for name in names]
+
+
+def change_words(first: float, first_se: float, last: float, last_se: float, small: float) -> str:
+    """Say whether a quantity falls, rises or stays, with both values and their errors.
+
+    It stays where the change is under three combined standard errors or under `small` of the larger value.
+    """
+    spelled = numbers.with_error(first, first_se), numbers.with_error(last, last_se)
+    if spelled[0] == spelled[1]:
+        return f"stays at {spelled[0]}"
+    values = f"{spelled[0]} to {spelled[1]}"
+    if abs(last - first) <= max(noise(first_se, last_se), small * max(abs(first), abs(last))):
+        return f"hardly changes, from {values}"
+    return f"{'rises' if last > first else 'falls'} from {values}"
+
+
+def noise(*errors: float) -> float:
+    """Return three combined standard errors; a missing one counts as zero."""
+    return 3 * sum(error**2 for error in errors if error == error) ** 0.5

@@ -1,0 +1,161 @@
+"""Numbers in words: every value rounded by its own error, the same in captions, alternative texts and tables."""
+
+import math
+from decimal import ROUND_HALF_EVEN, Decimal
+
+_SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_MINUS = "−"
+_MOST_DIGITS = 9
+NOT_AVAILABLE = "not available"
+
+
+def _missing(value) -> bool:
+    return value is None or math.isnan(value)
+
+
+def _exponent(value: float) -> int:
+    """Return the power of ten of the leading digit."""
+    return Decimal(repr(float(value))).adjusted()
+
+
+def _round(value: float, place: int) -> Decimal:
+    """Round to the decimal place 10**place, half to even, exactly as the shortest spelling of the float says."""
+    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(place), rounding=ROUND_HALF_EVEN)
+
+
+def _error_place(se: float) -> int:
+    """Return the last decimal place to keep: one digit of the error, two where the first is 1."""
+    two = _round(se, _exponent(se) - 1)
+    digits = str(two.as_tuple().digits[0]) + str((two.as_tuple().digits + (0,))[1])
+    return two.adjusted() - (1 if digits[0] == "1" and digits[1] != "0" else 0)
+
+
+def power_of_ten(exponent: int) -> str:
+    """Spell a power of ten with superscript digits: 10⁻³."""
+    return "10" + str(exponent).translate(_SUPERSCRIPT)
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", _MINUS)
+
+
+def _scientific(value: float, place: int | None = None) -> bool:
+    """Say whether plain decimals would be hard to read: many leading zeros, or digits beyond the known ones."""
+    if place is not None and place > 0:
+        return True
+    return value != 0 and not -4 <= _exponent(value) < 7
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Spell a number without an error to some significant digits: 4096, 0.0123, 1.23 × 10⁻⁷.
+
+    Whole numbers up to 10**7 are spelled in full.
+    """
+    if _missing(value):
+        return NOT_AVAILABLE
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{_MINUS}∞"
+    if value == 0:
+        return "0"
+    if float(value).is_integer() and abs(value) < 1e7:
+        return _signed(str(int(value)))
+    place = _exponent(value) - digits + 1
+    rounded = _round(value, place)
+    exponent = rounded.adjusted()
+    if _scientific(float(rounded)) or exponent >= max(digits, 4):
+        return f"{_signed(f'{_round(value / 10.0**exponent, 1 - digits):f}')} × {power_of_ten(exponent)}"
+    return _signed(f"{_round(float(rounded), min(exponent - digits + 1, 0)):f}")
+
+
+def _with_error(value: float, se: float, spell) -> str:
+    place = _error_place(se)
+    top = max(_exponent(_round(value, place)) if _round(value, place) else place, _error_exponent(se, place))
+    if _scientific(10.0**top, place):
+        value, se, place = value / 10.0**top, se / 10.0**top, place - top
+        return spell(_round(value, place), _round(se, place), place, power_of_ten(top))
+    return spell(_round(value, place), _round(se, place), place, "")
+
+
+def _error_exponent(se: float, place: int) -> int:
+    return _round(se, place).adjusted()
+
+
+def _parentheses(value: Decimal, error: Decimal, place: int, power: str) -> str:
+    # An error of 1 or more beside decimals keeps its point: 12.3(1.4), not 12.3(14).
+    bracket = f"{error:f}" if error >= 1 and place < 0 else str(int(error.scaleb(-place)))
+    return _signed(f"{value:f}({bracket})") + (f" × {power}" if power else "")
+
+
+def _plus_minus(value: Decimal, error: Decimal, place: int, power: str) -> str:
+    text = _signed(f"{value:f} ± {error:f}")
+    return f"({text}) × {power}" if power else text
+
+
+def _spelled(value: float, se: float, spell) -> str:
+    if _missing(value) or math.isinf(value):
+        return significant(value)
+    if _missing(se) or se <= 0 or math.isinf(se):
+        return significant(value, 4)
+    if value != 0 and _exponent(value) - _error_place(se) > _MOST_DIGITS:
+        return significant(value, _MOST_DIGITS)
+    return _with_error(value, se, spell)
+
+
+def with_error(value: float, se: float) -> str:
+    """Spell an estimate rounded by its standard error: 0.9999(1), 1.234(5) × 10⁸.
+
+    The bracket is the standard error in units of the last digits. One digit of the error is kept, two where it begins
+    with 1: rounding 14 to 10 would lose a third of it.
+    Without a usable error (missing, zero, infinite) the value is spelled to four significant digits, and with an error
+    beyond the ninth digit to nine.
+    """
+    return _spelled(value, se, _parentheses)
+
+
+def plus_minus(value: float, se: float) -> str:
+    """Spell an estimate as `value ± error`, rounded as in `with_error`."""
+    return _spelled(value, se, _plus_minus)
+
+
+def interval(low: float, high: float) -> str:
+    """Spell an interval as `low to high`, to two digits of its width."""
+    if _missing(low) or _missing(high) or math.isinf(low) or math.isinf(high) or high <= low:
+        return f"{significant(low, 4)} to {significant(high, 4)}"
+    place = _exponent(high - low) - 1
+    top = max(_exponent(low) if low else place, _exponent(high) if high else place)
+    if _scientific(10.0**top, place):
+        return f"{significant(low, max(top - place + 1, 1))} to {significant(high, max(top - place + 1, 1))}"
+    return _signed(f"{_round(low, place):f} to {_round(high, place):f}")
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Spell a share of 1 as a percentage with fixed decimals: 95.0 %."""
+    return NOT_AVAILABLE if _missing(share) else _signed(f"{_round(100 * share, -digits):f} %")
+
+
+def count(number: float) -> str:
+    """Spell a count; from ten thousand on with thin spaces between thousands, from 10⁷ on rounded to two digits."""
+    if _missing(number):
+        return NOT_AVAILABLE
+    if number >= 1e7:
+        return significant(float(f"{number:.1e}"), 2)
+    return f"{int(number):,}".replace(",", "\u202f") if number >= 1e4 else str(int(number))
+
+
+def count_range(values) -> str:
+    """Spell counts by their range: 64, or 64 to 4096."""
+    low, high = count(min(values)), count(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def listing(items: list[str], last: str = "and") -> str:
+    """Join words as in a sentence: a, b and c. With `last` a comma: a, b, c. Nothing to join gives `none`."""
+    items = list(items)
+    if len(items) < 2 or last == ",":
+        return ", ".join(items) or "none"
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Spell a number with its noun: 1 cell, 2 cells."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"

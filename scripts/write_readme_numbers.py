@@ -1,0 +1,79 @@
+"""Carry the answer in numbers and the first figure from the results into docs/ and README.md."""
+
+import json
+import re
+from pathlib import Path
+
+from program import run, write_bytes, write_text
+from sqrtdk import __version__, answers, figures, rendering
+
+START, END = "<!-- headline:start -->", "<!-- headline:end -->"
+TABLES = ("moments", "variance_laws", "softmax_saturation", "gradient_magnitude", "real_heads")
+_TEX = {r"\cdot": "·", r"\sqrt{d_k}": "√d_k"}
+
+
+def write_readme_numbers(
+    results: Path = Path("results"),
+    words: Path = Path("report/words/en.yaml"),
+    docs: Path = Path("docs"),
+    readme: Path = Path("README.md"),
+) -> None:
+    """Write docs/headline.json and docs/variance-law.png, and the block of README.md that is made from them."""
+    import yaml
+
+    frames = figures.read([results / f"{name}.csv" for name in TABLES])
+    provenance = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
+    figure = json.loads((results / "figures" / "fig-variance-law.json").read_text(encoding="utf-8"))
+    say = rendering.Words(yaml.safe_load(words.read_text(encoding="utf-8")))
+    specs = provenance["configuration"]["ensembles"]
+    setting = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
+    topics = {
+        markdown(say.text(f"answer.headings.{topic}"), {}): " ".join(
+            markdown(say.text(sentence.key), sentence.values) for sentence in sentences
+        )
+        for topic, sentences in answers.headline(frames, setting).items()
+    }
+    headline = {
+        "version": __version__,
+        "configuration_sha256": provenance["configuration_sha256"],
+        "figure": {"alt": figure["alt"], "sha256": figure["files"]["png"]["sha256"]},
+        "topics": topics,
+    }
+    write_bytes(docs / "variance-law.png", (results / "figures" / "fig-variance-law.png").read_bytes())
+    write_text(docs / "headline.json", json.dumps(headline, ensure_ascii=False, indent=2) + "\n")
+    write_text(readme, with_block(readme.read_text(encoding="utf-8"), headline))
+
+
+def markdown(text: str, values: dict[str, str]) -> str:
+    """Return a sentence of the report's words, HTML with `$tex$`, as Markdown.
+
+    Raises ValueError where a formula has no plain spelling.
+    """
+
+    def formula(match: re.Match) -> str:
+        tex = re.sub(r"\\value\{(\w+)\}", r"{\1}", match[1])
+        for command, sign in _TEX.items():
+            tex = tex.replace(command, sign)
+        if "\\" in tex:
+            raise ValueError(f"the formula {match[0]} has no plain spelling")
+        return tex.replace(" · ", "·")
+
+    text = re.sub(r"\$([^$]*)\$", formula, text)
+    for tag, mark in {"strong": "**", "em": "*", "code": "`", "q": '"'}.items():
+        text = re.sub(f"</?{tag}>", mark, text)
+    return text.format(**values)
+
+
+def with_block(readme: str, headline: dict) -> str:
+    """Return the text of README.md with the block between its two markers made from the headline."""
+    lines = [f"- **{heading}.** {text}" for heading, text in headline["topics"].items()]
+    image = f"![{headline['figure']['alt']}](docs/variance-law.png)"
+    before, _, rest = readme.partition(START)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"README.md lacks the markers {START} and {END}")
+    return "\n".join([f"{before}{START}", image, "", *lines, f"{END}{after}"])
+
+
+if __name__ == "__main__":
+    run(write_readme_numbers)

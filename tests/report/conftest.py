@@ -1,0 +1,109 @@
+"""The browser of these tests: the system's chromium, offline. Where there is none, the run says so loudly."""
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "unit")]
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+def missing() -> str:
+    """Say what the browser tests lack on this machine; nothing if they can run."""
+    if importlib.util.find_spec("playwright") is None:
+        return "the Python package playwright"
+    return "" if executable() else f"a browser ({', '.join(NAMES)})"
+
+
+def executable() -> str | None:
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "browser: opens the report in the system's chromium")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not missing() or os.environ.get("CI"):
+        return  # in CI the fixture fails
+    out = [item for item in items if item.get_closest_marker("browser")]
+    if out:
+        items[:] = [item for item in items if item not in out]
+        config.hook.pytest_deselected(items=out)
+
+
+def pytest_terminal_summary(terminalreporter):
+    # Not by what was deselected: with pytest-xdist that happens in another process.
+    if missing() and not os.environ.get("CI"):
+        terminalreporter.section("THE REPORT WAS NOT OPENED IN A BROWSER", sep="!", red=True, bold=True)
+        terminalreporter.line(f"Its browser tests were left out because this machine lacks {missing()}.", red=True)
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory) -> Path:
+    """The report with every figure of the project, from synthetic results."""
+    import example
+
+    folder = tmp_path_factory.mktemp("report")
+    tables = example.frames()
+    example.draw_figures(folder, tables)
+    example.render(folder, tables)
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="session")
+def browser():
+    lacking = missing()
+    if lacking:
+        pytest.fail(f"the report must be opened in a browser here, and this machine lacks {lacking}")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=executable(), args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+class Opened:
+    """A page opened from a file, with all that it asked for and all that it said."""
+
+    def __init__(self, context, path: Path, anchor: str = ""):
+        self.requests: list[str] = []
+        self.failures: dict[str, str] = {}
+        self.messages: list[str] = []
+        context.set_offline(True)
+        self.page = context.new_page()
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("requestfailed", lambda request: self.failures.update({request.url: request.failure}))
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.messages.append(dialog.message) or dialog.dismiss())
+        self.url = path.as_uri()
+        self.page.goto(self.url + anchor)
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a file: visit(path, anchor="", **options of a browser context)."""
+    contexts = []
+
+    def opened(path: Path, anchor: str = "", **options) -> Opened:
+        contexts.append(browser.new_context(**options))
+        return Opened(contexts[-1], path, anchor)
+
+    yield opened
+    for context in contexts:
+        context.close()

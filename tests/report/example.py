@@ -1,0 +1,123 @@
+"""Inputs of a report, small and made from closed forms, and the page rendered from them."""
+
+import functools
+import json
+from pathlib import Path
+
+import synthetic_results
+
+import render_report
+from program import write_frame
+from sqrtdk import ensembles, laws, provenance, saturation
+
+ROOT = Path(__file__).resolve().parents[2]
+TITLE = "Why attention scores are divided by √d_k"
+SPECS = {
+    "gaussian": {"family": "gaussian"},
+    "rademacher": {"family": "rademacher"},
+    "equicorrelated": {"family": "equicorrelated", "query_rho": 0.3, "key_rho": 0.3},
+    "aligned": {"family": "aligned", "rho": 0.5},
+}
+SCALINGS = ("none", "1/sqrt(d_k)", "1/d_k")
+FIGURE = {
+    "id": "exponents",
+    "number": 1,
+    "title": "An example",
+    "question": "How does q·k grow with d_k?",
+    "caption": "Caption of the example: d_k against √d_k.",
+    "alt": "A line that rises.",
+    "reading": "The line rises.",
+    "caveat": "It is an example.",
+    "inputs": ["moments"],
+}
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 200">'
+    '<g id="line"><path d="M 10 190 L 390 10" style="stroke: #1a1a1a; fill: none"/></g></svg>'
+)
+
+
+@functools.lru_cache(maxsize=8)
+def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scalings=SCALINGS, heads=6) -> dict:
+    """Return the result tables that the report reads, by name."""
+    import pandas as pd
+
+    moments = synthetic_results.moments(names, d_k, heads=2 if heads else 0)
+    rows = ([], [])
+    for name in names:
+        ensemble = ensembles.build(SPECS.get(name, SPECS["gaussian"]))
+        for d in d_k:
+            cell = saturation.simulate_cell(ensemble, d, n_keys, scalings, 1, name, n_logits=4000)
+            for table, part in zip(rows, cell, strict=True):
+                table += part
+    return {
+        "moments": moments,
+        "variance_laws": laws.fit_variance_laws(moments, 64),
+        "mean_laws": laws.fit_mean_laws(moments),
+        "softmax_saturation": pd.DataFrame(rows[0]),
+        "gradient_magnitude": pd.DataFrame(rows[1]),
+        "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
+    }
+
+
+def configuration(names=tuple(SPECS), title: str = TITLE) -> dict:
+    """Return a configuration as provenance.json holds it."""
+    return {
+        "seed": 1,
+        "title": title,
+        "precision": 0.001,
+        "max_scalars": 1.5e8,
+        "tail_d_k": 64,
+        "ensembles": {name: SPECS.get(name, SPECS["gaussian"]) for name in names},
+        "dumps": {"minilm_l6": {"file": "resources/minilm-l6-qk.npz", "scaling": "1/sqrt(d_k)"}},
+    }
+
+
+def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG) -> None:
+    """Write the files of one figure that the page takes up."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"json": json.dumps(record), "svg": svg, "csv": "d_k,variance\n1,1.0\n", "bib": "@misc{example}\n"}
+    for suffix, text in texts.items():
+        (folder / f"fig-{record['id']}.{suffix}").write_text(text, encoding="utf-8")
+
+
+def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, commit: str) -> dict:
+    """Write all inputs below a folder and return the arguments of `render_report`."""
+    for name, table in tables.items():
+        write_frame(folder / f"{name}.csv", table)
+    record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit)
+    (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
+    return {name: folder / f"{name}.csv" for name in tables} | {
+        "figures": sorted((folder / "figures").iterdir()),
+        "provenance": folder / "provenance.json",
+        "title": settings["title"],
+        "language": "en",
+        "sources": [ROOT / "report"],
+        "output": folder / "report.html",
+    }
+
+
+def render(folder: Path, tables=None, settings=None, default=None, commit: str = "0123abc", **changes) -> str:
+    """Render a page with one small figure (unless the folder has figures) and return its text."""
+    if not (folder / "figures").exists():
+        write_figure(folder / "figures")
+    settings = settings or configuration()
+    arguments = write_inputs(folder, tables or frames(), settings, default or settings | {"seed": 2}, commit) | changes
+    render_report.render_report(**arguments)
+    return arguments["output"].read_text(encoding="utf-8")
+
+
+def draw_figures(folder: Path, tables: dict) -> None:
+    """Draw every figure of the project from the tables, as the page takes them up."""
+    from sqrtdk import figures
+    from sqrtdk.figures import saving
+
+    tables = tables | {"score_histograms": synthetic_results.histograms(d_k=(1, 64), n_scores=20_000)}
+    for name in figures.names():
+        module = figures.load(name)
+        frames = {table: tables[table] for table in module.INPUTS}
+        words = module.describe(frames)
+        record = {"id": name, "number": module.NUMBER, "title": module.TITLE, "question": module.QUESTION}
+        record |= vars(words) | {"inputs": list(module.INPUTS)}
+        svg = saving.save(module.draw(frames), "svg", name, module.TITLE, words.alt).decode()
+        write_figure(folder / "figures", record, svg)
+        write_frame(folder / "figures" / f"fig-{name}.csv", module.data(frames))

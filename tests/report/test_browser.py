@@ -1,0 +1,209 @@
+"""The report as a reader meets it: in a real browser, offline, with and without scripts, on a phone, on paper."""
+
+import example
+import pytest
+from pdf_text import pdf_text, squeeze
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<script>alert(1)</script> \"quotes\" 'single' {{ 7*7 }} & $d_k$ </title><img src=x onerror=alert(2)>"
+CONTRAST = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = colour => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const luminance = c => {
+    const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = rgba(getComputedStyle(e).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const found = {};
+  for (const element of document.querySelectorAll('body *:not(svg *)')) {
+    if (![...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())) continue;
+    const [a, b] = [rgba(getComputedStyle(element).color), behind(element)].map(luminance).sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    found[element.tagName] = Math.min(found[element.tagName] ?? 99, ratio);
+  }
+  return found;
+}"""
+
+
+def sideways(page) -> int:
+    """Return by how many pixels the page is wider than its window."""
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_opens_without_a_request_or_a_message(visit, report, scripts, theme):
+    opened = visit(report, java_script_enabled=scripts, color_scheme=theme)
+    assert opened.requests == [opened.url]
+    assert opened.messages == []
+
+
+def test_policy_forbids_requests_that_somebody_adds(visit, report):
+    opened = visit(report)
+    refused = opened.page.evaluate("""() => new Promise(resolve => {
+        document.addEventListener('securitypolicyviolation', event => resolve(event.violatedDirective));
+        setTimeout(() => resolve('nothing was refused'), 3000);
+        const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image);
+    })""")
+    assert refused == "img-src"
+    assert opened.failures == {"http://127.0.0.1:9/x.png": "csp"}
+
+
+def test_every_figure_is_drawn(visit, report):
+    page = visit(report).page
+    boxes = page.evaluate("""() => [...document.querySelectorAll('figure')].map(figure => {
+        const svg = figure.querySelector('svg'), box = svg.getBoundingClientRect();
+        const paths = [...svg.querySelectorAll('path, use, text')].filter(e => e.getBoundingClientRect().height > 0);
+        return {width: box.width, height: box.height, parts: paths.length,
+                caption: figure.querySelector('figcaption').getBoundingClientRect().height};
+    })""")
+    from sqrtdk import figures
+
+    assert len(boxes) == len(figures.names())
+    for box in boxes:
+        assert box["width"] > 300
+        assert box["height"] > 100
+        assert box["parts"] > 20
+        assert box["caption"] > 10
+
+
+def test_ids_are_unique_and_every_reference_finds_its_own(visit, report):
+    found = visit(report).page.evaluate("""() => {
+        const ids = [...document.querySelectorAll('[id]')].map(e => e.id), known = new Set(ids), lost = [];
+        for (const e of document.querySelectorAll('*')) for (const attribute of e.attributes) {
+            const value = attribute.value, named = ['aria-labelledby', 'aria-describedby', 'headers', 'for'];
+            const asked = [...value.matchAll(/url\\(["']?#([^)"']+)["']?\\)/g)].map(m => m[1]);
+            if (attribute.localName === 'href' && value.startsWith('#')) asked.push(value.slice(1));
+            if (named.includes(attribute.name)) asked.push(...value.split(/\\s+/));
+            lost.push(...asked.filter(id => !known.has(id)));
+        }
+        return {ids: ids.length, unique: known.size, lost};
+    }""")
+    assert found["ids"] > 100
+    assert found["unique"] == found["ids"]
+    assert found["lost"] == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("width", [320, 768, 1280, 1920])
+def test_no_sideways_scrolling(visit, report, width, scripts):
+    page = visit(report, viewport={"width": width, "height": 800}, java_script_enabled=scripts).page
+    assert sideways(page) == 0
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    assert sideways(page) == 0
+
+
+def test_what_is_wide_scrolls_in_its_own_box_and_takes_the_focus(visit, report):
+    page = visit(report, viewport={"width": 320, "height": 800}).page
+    loose = page.evaluate("""() => [...document.querySelectorAll('body *')].filter(e => {
+        const scrolls = ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth;
+        return scrolls && e.tabIndex < 0 && !e.querySelector('a, [tabindex="0"]');
+    }).map(e => e.outerHTML.slice(0, 80))""")
+    assert loose == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_contrast_of_all_text(visit, report, theme):
+    page = visit(report, color_scheme=theme).page
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    ratios = page.evaluate(CONTRAST)
+    assert {"P", "TD", "A", "SMALL", "FIGCAPTION", "CODE", "PRE", "SUMMARY", "H2"} <= ratios.keys()
+    assert {tag: ratio for tag, ratio in ratios.items() if ratio < 4.5} == {}
+
+
+def test_dark_theme_is_dark_and_its_figures_are_light_on_it(visit, report):
+    page = visit(report, color_scheme="dark").page
+    ground, ink, axis = page.evaluate("""() => [getComputedStyle(document.body).backgroundColor,
+        getComputedStyle(document.body).color, getComputedStyle(document.querySelector('figure svg text')).fill]""")
+    assert max(map(int, ground[4:-1].split(","))) < 60
+    assert min(map(int, ink[4:-1].split(","))) > 180
+    assert axis == ink
+
+
+def test_same_text_without_scripts(visit, report):
+    texts = [visit(report, java_script_enabled=scripts).page.inner_text("main") for scripts in (True, False)]
+    assert texts[0] == texts[1]
+    assert len(texts[0]) > 5000
+
+
+def test_link_to_a_figure_shows_it(visit, report):
+    page = visit(report, "#fig-gradients").page
+    assert page.evaluate("Math.abs(document.querySelector('#fig-gradients').getBoundingClientRect().top)") < 60
+
+
+def test_first_stop_of_the_keyboard_skips_to_the_answer(visit, report):
+    page = visit(report).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#answer"
+    box = page.evaluate("document.activeElement.getBoundingClientRect().left")
+    assert box >= 0
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#answer")
+
+
+def test_paper_holds_every_caption_row_and_folded_part(visit, report):
+    page = visit(report).page
+    wanted = page.evaluate("""() => [...document.querySelectorAll(
+        'figcaption, caption, tbody tr, .points dd, details:not(.data) > p, details:not(.data) > pre')].map(e => {
+            const copy = e.cloneNode(true);
+            copy.querySelectorAll('.permalink, annotation').forEach(part => part.remove());
+            return copy.textContent;
+        })""")
+    printed = squeeze(pdf_text(page.pdf(format="A4")))
+    assert len(wanted) > 60
+    assert [text for text in wanted if squeeze(text) not in printed] == []
+
+
+def test_paper_splits_no_figure_and_is_black_on_white_in_the_dark(visit, report):
+    page = visit(report, color_scheme="dark").page
+    page.emulate_media(media="print")
+    style = page.evaluate("""() => [getComputedStyle(document.querySelector('figure')).breakInside,
+        getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]""")
+    assert style == ["avoid", "rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+
+
+def test_landmarks(visit, report):
+    page = visit(report).page
+    for landmark in ("header", "nav[aria-label]", "main", "footer"):
+        assert page.locator(f"body > {landmark}").count() == 1
+    assert page.locator("h1").count() == 1
+    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3, h4')].map(e => Number(e.tagName[1]))")
+    assert all(later - earlier <= 1 for earlier, later in zip(levels, levels[1:], strict=False))
+
+
+def test_text_of_the_configuration_is_shown_as_it_is(visit, tmp_path):
+    names = ("null", "nan", "none")
+    settings = example.configuration(names, HOSTILE)
+    settings["dumps"] = {HOSTILE: {"file": HOSTILE, "scaling": HOSTILE}}
+    settings["ensembles"]["null"] = {"family": "gaussian", HOSTILE: HOSTILE}
+    tables = example.frames(names, d_k=(16, 64), n_keys=(16,))
+    tables = tables | {"real_heads": tables["real_heads"].assign(dump=HOSTILE, scaling=HOSTILE)}
+    example.write_figure(tmp_path / "figures", example.FIGURE | dict.fromkeys(("title", "caption", "alt"), HOSTILE))
+    example.render(tmp_path, tables, settings, commit=HOSTILE)
+    opened = visit(tmp_path / "report.html")
+    assert opened.messages == []
+    assert opened.requests == [opened.url]
+    assert opened.page.title() == HOSTILE
+    assert opened.page.evaluate("document.querySelector('h1').textContent") == HOSTILE
+    assert opened.page.evaluate("document.querySelectorAll('img').length") == 0
+    rows = opened.page.evaluate("[...document.querySelectorAll('#tab-ensembles tbody th')].map(e => e.firstChild.data)")
+    assert rows == list(names)
+    text = opened.page.evaluate("document.body.textContent")
+    assert text.count("alert(1)") >= 5
+    assert "49" not in example_numbers(text)
+
+
+def example_numbers(text: str) -> list[str]:
+    """Return what stands where the braces of the hostile text stood."""
+    return [part.split(" &")[0] for part in text.split("'single' ")[1:]]

@@ -1,0 +1,208 @@
+"""The page as text: complete, the same bytes each time, honest for every run, loud about what is missing."""
+
+import re
+from html.parser import HTMLParser
+
+import example
+import pytest
+import yaml
+
+from sqrtdk import rendering
+
+WORDS = example.ROOT / "report" / "words" / "en.yaml"
+
+
+def leaves(tree: dict, before: str = "") -> dict[str, str]:
+    """Return the texts of the words by their dotted keys."""
+    found = {}
+    for key, value in tree.items():
+        found |= leaves(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+    return found
+
+
+def words() -> dict[str, str]:
+    return leaves(yaml.safe_load(WORDS.read_text(encoding="utf-8")))
+
+
+RUNS = {
+    "usual": ({}, ["in agreement with the exact exponent, 1"]),
+    "without the asked width": ({"d_k": (1, 16, 100)}, ["nearest width that it has"]),
+    "without the asked number of keys": ({"n_keys": (16, 50)}, ["number that it has, 50"]),
+    "one width": ({"d_k": (4,)}, ["cannot be estimated", "No law is selected"]),
+    "two widths": ({"d_k": (4, 8)}, ["cannot be estimated"]),
+    "one key": ({"n_keys": (1,)}, ["number that it has, 1", "cannot be told apart"]),
+    "without a scale": ({"scalings": ("none",)}, ["only one scale rule"]),
+    "with the scale alone": ({"scalings": ("1/sqrt(d_k)",)}, ["only one scale rule"]),
+    "another scale": ({"scalings": ("none", "1/d_k")}, ["<strong>0.125"]),
+    "without Gaussian components": ({"names": ("rademacher", "aligned")}, ["<code>rademacher</code>"]),
+    "without real heads": ({"heads": 0}, ["No activations of a trained model were part of this run"]),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> dict[str, str]:
+    """Render a page for each kind of run; under `words`, the keys of all words that any of them used."""
+    found, keys = {}, set()
+    text = rendering.Words.text
+
+    def recorded(self, key):
+        keys.add(key)
+        return text(self, key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering.Words, "text", recorded)
+        for number, (run, (change, _)) in enumerate(RUNS.items()):
+            found[run] = example.render(tmp_path_factory.mktemp(f"run{number}"), example.frames(**change))
+        found["default"] = example.render(
+            tmp_path_factory.mktemp("default"), default=example.configuration(), commit=""
+        )
+        tables = dict(example.frames())
+        tables["softmax_saturation"] = tables["softmax_saturation"].assign(theory=0.5)
+        found["theory"] = example.render(tmp_path_factory.mktemp("theory"), tables, default={"extra": 1})
+    return found | {"words": keys}
+
+
+@pytest.fixture(scope="module")
+def page(pages) -> str:
+    return pages["usual"]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_every_kind_of_run_has_an_honest_page(pages, run):
+    page = pages[run]
+    figures = re.sub(r"</?span[^>]*>", "", page[page.index('id="answer"') : page.index('id="tables"')])
+    for text in RUNS[run][1]:
+        assert text in figures
+    assert re.search(r"\bnan\b|None|∞", re.sub("<svg.*?</svg>", "", figures, flags=re.DOTALL)) is None
+
+
+def test_same_inputs_give_the_same_bytes(page, tmp_path):
+    again = example.render(tmp_path)
+    assert again == page
+    assert str(tmp_path) not in again
+
+
+class Tags(HTMLParser):
+    """Check that tags nest, and keep those that could ask for something."""
+
+    VOID = {"meta", "link", "br", "img", "input", "hr", "use", "path", "rect"}
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+        self.asking: list[tuple[str, dict]] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        values = dict(attrs)
+        if "src" in values or tag in ("script", "iframe", "object", "embed") or (tag == "link" and values):
+            self.asking.append((tag, values))
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_tags_nest_and_nothing_asks_for_anything(page):
+    tags = Tags()
+    tags.feed(page)
+    assert tags.open == []
+    assert tags.asking == [("link", {"rel": "icon", "href": "data:,"})]
+    assert re.search(r"@import|url\(\s*[\"']?(?!#)", page) is None
+    assert len(page.encode()) < 3_000_000
+
+
+def test_policy_allows_styles_and_inline_images_alone(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert rules["style-src"] == "'unsafe-inline'"
+    assert rules["img-src"] == "data:"
+    assert "script-src" not in rules
+
+
+def test_figure_has_its_files_data_and_entry(page):
+    for suffix in ("pdf", "svg", "png", "csv", "bib"):
+        assert f'href="figures/fig-exponents.{suffix}"' in page
+    assert "d_k,variance\n1,1.0\n" in page
+    assert "@misc{example}" in page
+    assert "(1 rows)" in page
+    assert "currentColor" in page
+
+
+def test_what_differs_from_the_default_is_said(pages):
+    assert "The configuration is the default one." in pages["default"]
+    assert "not recorded (the run was not made from a git clone)" in pages["default"]
+    row = re.search(r'<th scope="row">seed</th>(.*?)</tr>', pages["usual"].partition("provenance-difference")[2])[1]
+    assert row == "<td><code>1</code></td><td><code>2</code></td>"
+    row = re.search(r'<th scope="row">extra</th>(.*?)</tr>', pages["theory"])[1]
+    assert row == "<td>(absent)</td><td><code>1</code></td>"
+
+
+def test_every_word_is_used(pages):
+    used = pages["words"]
+    # Sentences that the numbers choose are held against what can be chosen in the tests of the answers.
+    chosen = ("answer.", "follows.", "laws.")
+    expected = {key for key in words() if not key.startswith(chosen)}
+    assert expected - used == set()
+    assert used <= words().keys()
+
+
+def test_no_result_is_typed_into_a_sentence():
+    for key, text in words().items():
+        if key.startswith(("answer.", "follows.", "figures.", "setting.")):
+            bare = re.sub(r"\$[^$]*\$|\{\w+\}|</?\w+>|95 %", "", text)
+            # 0 and 1 are what is asked about: a normal score's kurtosis, standard deviation 1.
+            assert set(re.findall(r"\d+", bare)) <= {"0", "1"}, key
+
+
+def test_formulas_stand_in_the_order_of_their_numbers(page):
+    methods = page[page.index('id="methods"') : page.index('id="provenance"')]
+    numbers = [int(number) for number in re.findall(r'<a href="#eq-[\w-]+">\((\d+)\)', methods)]
+    formulas = yaml.safe_load((example.ROOT / "report" / "formulas.yaml").read_text(encoding="utf-8"))
+    assert numbers == list(range(1, len(formulas) + 1))
+    assert methods.count('<math display="block">') == len(formulas)
+
+
+def test_every_reference_is_cited_and_every_citation_is_there(page):
+    cited = set(re.findall(r'class="cite" href="#(ref-\w+)"', page))
+    assert cited == set(re.findall(r'<li id="(ref-\w+)"', page))
+
+
+@pytest.mark.parametrize("name", ["fig-exponents.svg", "fig-exponents.csv", "fig-exponents.bib"])
+def test_a_figure_without_one_of_its_files_is_named(tmp_path, name):
+    example.write_figure(tmp_path / "figures")
+    (tmp_path / "figures" / name).unlink()
+    with pytest.raises(rendering.MissingPart, match=rf"fig-exponents\.json was given without {name}"):
+        example.render(tmp_path)
+
+
+def test_a_run_without_figures_is_refused(tmp_path):
+    (tmp_path / "figures").mkdir()
+    with pytest.raises(rendering.MissingPart, match="no figure"):
+        example.render(tmp_path)
+
+
+def test_a_measure_that_is_missing_is_named(tmp_path):
+    tables = dict(example.frames())
+    rows = tables["softmax_saturation"]
+    tables["softmax_saturation"] = rows[rows["measure"] != "effective_keys"]
+    with pytest.raises(ValueError, match=r"softmax_saturation.csv has 0 rows .*'measure': 'effective_keys'"):
+        example.render(tmp_path, tables)
+
+
+def test_a_language_without_words_is_named(tmp_path):
+    with pytest.raises(rendering.MissingPart, match=r"words/xx\.yaml"):
+        example.render(tmp_path, language="xx")
+
+
+def test_a_partial_that_is_not_given_is_named(tmp_path):
+    sources = [path for path in (example.ROOT / "report").rglob("*") if path.is_file() and "methods" not in path.name]
+    with pytest.raises(rendering.MissingPart, match="methods"):
+        example.render(tmp_path, sources=sources)
+
+
+def test_folder_and_list_of_sources_give_one_page(page, tmp_path):
+    sources = sorted(path for path in (example.ROOT / "report").rglob("*") if path.is_file())
+    assert example.render(tmp_path, sources=sources) == page

@@ -1,0 +1,13 @@
+"""Fixtures of the unit tests."""
+
+from pathlib import Path
+
+import pytest
+
+from sqrtdk import heads
+
+
+@pytest.fixture(scope="session")
+def shipped_dump():
+    """Queries and keys of the trained model that ships with the project."""
+    return heads.read_dump(Path(__file__).parents[2] / "resources" / "minilm-l6-qk.npz")

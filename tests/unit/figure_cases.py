@@ -1,0 +1,42 @@
+"""Figures drawn once from synthetic results, and small runs to draw others from."""
+
+import functools
+
+import pandas as pd
+import synthetic_results as synthetic
+
+from sqrtdk.figures import load, names, saving
+
+NAMES = names()
+
+
+@functools.lru_cache
+def drawn(name: str):
+    """Return (figure, data, words) of a figure."""
+    frames = synthetic.frames()
+    module = load(name)
+    return module.draw(frames), module.data(frames), module.describe(frames)
+
+
+@functools.lru_cache
+def svg(name: str) -> str:
+    """Return a figure as the text of its SVG file."""
+    figure, _, words = drawn(name)
+    return saving.save(figure, "svg", name, load(name).TITLE, words.alt).decode()
+
+
+def small(**changes) -> dict[str, pd.DataFrame]:
+    """Return a small run: two ensembles, three widths; `changes` go to all generators that know them."""
+    ensembles = changes.get("ensembles", ("gaussian", "ar1"))
+    d_k, n_keys = changes.get("d_k", (1, 16, 256)), changes.get("n_keys", (16, 64))
+    scalings = changes.get("scalings", synthetic.SCALINGS)
+    softmax = dict(ensembles=ensembles, d_k=d_k, n_keys=n_keys, scalings=scalings, n_rows=40)
+    moments = synthetic.moments(ensembles, d_k)
+    return {
+        "moments": moments,
+        "variance_laws": synthetic.variance_laws(moments),
+        "score_histograms": synthetic.histograms(d_k[:4], 5000),
+        "softmax_saturation": synthetic.softmax_saturation(**softmax),
+        "gradient_magnitude": synthetic.gradient_magnitude(**softmax),
+        "real_heads": synthetic.real_heads(layers=changes.get("layers", 1), heads=changes.get("heads", 2)),
+    }

@@ -1,0 +1,210 @@
+"""Result tables made from closed forms and seeded noise, for tests of what reads them. Not a simulation of blocks."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+
+D_K = (1, 2, 4, 8, 16, 64, 256, 1024)
+N_KEYS = (16, 64, 256)
+SCALINGS = ("none", "1/sqrt(d_k)", "1/d_k")
+PRECISE = ("gaussian", "uniform", "rademacher")
+
+
+def _equicorrelated(d, rho=0.09):
+    eigen_top = (1 + (d - 1) * 0.3) ** 2
+    return d + d * (d - 1) * rho, 6 * (eigen_top**2 + (d - 1) * 0.7**4) / (eigen_top + (d - 1) * 0.7**2) ** 2
+
+
+ENSEMBLES = {  # name: d -> (mean, variance, excess kurtosis)
+    "gaussian": lambda d: (0.0, d, 6 / d),
+    "uniform": lambda d: (0.0, d, 0.24 / d),
+    "rademacher": lambda d: (0.0, d, -2 / d),
+    "laplace": lambda d: (0.0, d, 33 / d),
+    "student_t": lambda d: (0.0, d, 13 / d),
+    "shifted": lambda d: (-0.125 * d, 1.74 * d, 4.5 / d),
+    "equicorrelated": lambda d: (0.0, *_equicorrelated(d)),
+    "ar1": lambda d: (0.0, d * 1.4 / 0.6 - 0.8 * (1 - 0.4**d) / 0.36, 14 / d),
+    "aligned": lambda d: (0.5 * d, 1.25 * d, 6 * (1 + 1.5 + 0.0625) / (d * 1.5625)),
+}
+
+
+def moments(ensembles=tuple(ENSEMBLES), d_k=D_K, seed=1, heads=2) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for name in ensembles:
+        for d in d_k:
+            mean, variance, kurtosis = ENSEMBLES.get(name, ENSEMBLES["gaussian"])(d)
+            relative = 0.001 if name in PRECISE else 0.008
+            n_blocks = 64 + 10 * d
+            mean_se, variance_se = relative * variance**0.5, relative * variance
+            kurtosis_se = 0.02 * (1 + abs(kurtosis))
+            degenerate = name == "rademacher" and d == 1
+            estimate = np.array([mean, variance, kurtosis]) + rng.normal(0, [mean_se, variance_se, kurtosis_se])
+            if degenerate:
+                estimate[1:], variance_se, kurtosis_se = [variance, kurtosis], 0.0, 0.0
+            root = estimate[1] ** 0.5
+            rows.append(
+                dict(ensemble=name, d_k=d, n_blocks=n_blocks, n_scores=n_blocks * 4096)
+                | dict(stopped_by="degenerate" if degenerate else "precision" if name in PRECISE else "max_scalars")
+                | dict(mean=estimate[0], mean_se=mean_se, variance=estimate[1], variance_se=variance_se)
+                | dict(within_row_variance=estimate[1], within_row_variance_se=variance_se)
+                | dict(excess_kurtosis=estimate[2], excess_kurtosis_se=kurtosis_se)
+                | dict(kurtosis_trusted=not degenerate and name != "equicorrelated")
+                | dict(quartile_1=-0.67 * root, quartile_1_se=mean_se, median=0.0, median_se=mean_se)
+                | dict(quartile_3=0.67 * root, quartile_3_se=mean_se, exact_mean=mean, exact_variance=float(variance))
+                | dict(exact_within_row_variance=float(variance), exact_excess_kurtosis=kurtosis)
+                | dict(relative_se=variance_se / variance, reason=np.nan)
+            )
+    for head in range(heads):
+        rows.append({**rows[0], "ensemble": f"minilm_l6_l0_h{head:02d}", "d_k": 32, "stopped_by": "enumerated"})
+        rows[-1] |= {column: np.nan for column in rows[0] if column.startswith("exact_")}
+    return pd.DataFrame(rows)
+
+
+def variance_laws(table: pd.DataFrame) -> pd.DataFrame:
+    """Fit the power law to a table of moments; the other laws get one row each with round numbers."""
+    rows = []
+    table = table[table["stopped_by"] != "enumerated"]
+    for name, cells in table.groupby("ensemble", sort=False):
+        cells = cells[cells["variance_se"] > 0]
+        base = dict(ensemble=name, chi2=9.0, dof=len(cells) - 2, p_value=0.4, aicc=12.0, selected=False)
+        base |= dict(d_k_min=cells["d_k"].min(), n_points=len(cells))
+        if len(cells) < 3:
+            reason = "fewer than three values of d_k"
+            missing = dict.fromkeys(["estimate", "se", "ci_low", "ci_high", "exact"], np.nan)
+            rows.append(
+                {**base, "law": "power", "parameter": "exponent", **missing, "estimable": False, "reason": reason}
+            )
+            continue
+        x, weight = np.log(cells["d_k"]), (cells["variance"] / cells["variance_se"]) ** 2
+        centred = x - np.average(x, weights=weight)
+        total = (weight * centred**2).sum()
+        se = total**-0.5
+
+        def slope(values, weight=weight, centred=centred, total=total):
+            return (weight * centred * np.log(values)).sum() / total
+
+        estimate = slope(cells["variance"])
+        fit = dict(estimate=estimate, se=se, ci_low=estimate - 1.96 * se, ci_high=estimate + 1.96 * se)
+        fit |= dict(exact=slope(cells["exact_variance"]), estimable=True, reason=np.nan)
+        rows.append({**base, "law": "linear", "parameter": "slope", **fit, "estimate": 1.0, "exact": 1.0})
+        rows.append({**base, "law": "power", "parameter": "exponent", **fit})
+    return pd.DataFrame(rows)
+
+
+def histograms(d_k=(1, 2, 8, 64), n_scores=400_000, seed=2) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frames = []
+    for d in d_k:
+        gamma = rng.gamma(d / 2, 1.0, (2, n_scores))
+        inner = np.linspace(-8, 8, 65) * d**0.5
+        edges = np.concatenate([[-np.inf], inner, [np.inf]])
+        count, _ = np.histogram(gamma[0] - gamma[1], bins=edges)
+        table = dict(ensemble="gaussian", d_k=d, low=edges[:-1], high=edges[1:], count=count, n_scores=n_scores)
+        frames.append(pd.DataFrame(table))
+    return pd.concat(frames, ignore_index=True)
+
+
+@functools.lru_cache
+def _rows_of_softmax(d: int, n: int, scaling: str, seed: int, n_rows: int):
+    rng = np.random.default_rng([seed, d, n])
+    factor = {"none": 1.0, "1/sqrt(d_k)": d**-0.5, "1/d_k": 1 / d}[scaling]
+    norm = np.sqrt(rng.chisquare(d, (n_rows, 1)))
+    logits = factor * norm * rng.normal(size=(n_rows, n))
+    weights = np.exp(logits - logits.max(1, keepdims=True))
+    weights /= weights.sum(1, keepdims=True)
+    upstream = rng.normal(size=(n_rows, n))
+    gradient = np.sqrt(((weights * (upstream - (weights * upstream).sum(1, keepdims=True))) ** 2).sum(1))
+    concentration = (weights**2).sum(1)
+    entropy = -(weights * np.log(np.maximum(weights, 1e-300))).sum(1)
+    saturation = dict(entropy=entropy, normalised_entropy=entropy / np.log(n), max_weight=weights.max(1))
+    saturation |= dict(participation_ratio=concentration, effective_keys=1 / concentration)
+    saturation |= dict(saturated_share=(weights.max(1) > 0.99) * 1.0)
+    gradients = dict(
+        grad_logits=gradient, grad_query=factor * d**0.5 * gradient, grad_key=factor * norm[:, 0] * gradient
+    )
+    return saturation, gradients
+
+
+def _softmax_table(ensembles, d_k, n_keys, scalings, seed, n_rows, gradients: bool) -> pd.DataFrame:
+    rows = []
+    for name in ensembles:
+        for d in d_k:
+            for n in n_keys:
+                for scaling in scalings:
+                    number = seed + ENSEMBLES_ORDER.get(name, 99)
+                    measures = _rows_of_softmax(d, n, scaling, number, n_rows)[int(gradients)]
+                    base = dict(ensemble=name, d_k=d, n_keys=n, scaling=scaling)
+                    for measure, values in measures.items():
+                        end = dict(theory=np.nan, n_rows=n_rows, n_blocks=64)
+                        if gradients:
+                            square = values**2
+                            rms = square.mean() ** 0.5
+                            spread = square.std() / n_rows**0.5 / (2 * rms)
+                            middle = dict(
+                                estimate=rms, se=spread, median=np.median(values), median_se=values.std() / n_rows**0.5
+                            )
+                        else:
+                            theory = values.mean() * 1.001 if measure == "entropy" and name == "gaussian" else np.nan
+                            middle = dict(estimate=values.mean(), se=values.std() / n_rows**0.5)
+                            end["theory"] = theory
+                        rows.append({**base, "measure": measure, **middle, **end})
+    return pd.DataFrame(rows)
+
+
+ENSEMBLES_ORDER = {name: position for position, name in enumerate(ENSEMBLES)}
+
+
+def softmax_saturation(
+    ensembles=("gaussian", "laplace"), d_k=D_K, n_keys=N_KEYS, scalings=SCALINGS, seed=3, n_rows=300
+):
+    return _softmax_table(ensembles, d_k, n_keys, scalings, seed, n_rows, gradients=False)
+
+
+def gradient_magnitude(
+    ensembles=("gaussian", "laplace"), d_k=D_K, n_keys=N_KEYS, scalings=SCALINGS, seed=3, n_rows=300
+):
+    return _softmax_table(ensembles, d_k, n_keys, scalings, seed, n_rows, gradients=True)
+
+
+def real_heads(layers=6, heads=12, dumps=("minilm_l6",), seed=4) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for dump in dumps:
+        for layer in range(layers):
+            for head in range(heads):
+                logit_std = float(np.exp(rng.normal(0.4, 0.4))) * (10.0 if (layer, head) == (0, 2) else 1.0)
+                ratio = float(np.exp(rng.normal(0.3, 0.25)))
+                variance = 32 * logit_std**2
+                row = dict(
+                    dump=dump, layer=layer, head=head, d_k=32, n_tokens=252, n_scores=252**2, scaling="1/sqrt(d_k)"
+                )
+                row |= dict(mean=0.5, mean_se=0.1, variance=variance, variance_se=0.06 * variance)
+                row |= dict(within_row_variance=0.8 * variance, within_row_variance_se=0.05 * variance)
+                row |= dict(excess_kurtosis=0.4, excess_kurtosis_se=0.1, trace_term=0.7 * variance)
+                row |= dict(query_mean_term=0.1 * variance, key_mean_term=0.2 * variance)
+                row |= dict(independence_variance=variance / ratio, independence_ratio=ratio)
+                row |= dict(independence_ratio_se=0.05 * ratio, logit_std=logit_std, logit_std_se=0.03 * logit_std)
+                row |= dict(within_row_logit_std=0.9 * logit_std, within_row_logit_std_se=0.03 * logit_std)
+                row |= dict(entropy=4.0, entropy_se=0.05, max_weight=0.1, unscaled_entropy=1.2)
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@functools.lru_cache(maxsize=1)
+def _everything() -> dict[str, pd.DataFrame]:
+    table = moments()
+    return {
+        "moments": table,
+        "variance_laws": variance_laws(table),
+        "score_histograms": histograms(),
+        "softmax_saturation": softmax_saturation(),
+        "gradient_magnitude": gradient_magnitude(),
+        "real_heads": real_heads(),
+    }
+
+
+def frames() -> dict[str, pd.DataFrame]:
+    """Return every result table that a figure reads, as fresh copies."""
+    return {name: table.copy() for name, table in _everything().items()}

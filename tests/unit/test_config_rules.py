@@ -1,0 +1,208 @@
+"""Ensembles and dumps of the configuration: families, parameters, names, widths and files."""
+
+import copy
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from config_help import DEFAULTS, NAN, ROOT, SCHEMA, problems, understood
+
+from sqrtdk import ensembles
+from sqrtdk.config import ConfigError, find_file
+
+
+def test_specifications_get_exact_types_and_one_order():
+    spec = understood({"ensembles": {"a": {"df": "6", "query_sd": "2e0", "family": "student_t", "key_mean": 1}}})
+    assert list(spec["ensembles"]["a"].items()) == [("family", "student_t"), *sorted_fields("a", spec)]
+    assert spec["ensembles"]["a"] == {"family": "student_t", "df": 6.0, "query_sd": 2.0, "key_mean": 1.0}
+    assert {type(value) for key, value in spec["ensembles"]["a"].items() if key != "family"} == {float}
+    again = understood({"ensembles": {"a": {"family": "student_t", "key_mean": 1.0, "query_sd": 2, "df": 6.0}}})
+    assert str(again["ensembles"]) == str(spec["ensembles"])
+
+
+def sorted_fields(name, config):
+    spec = config["ensembles"][name]
+    return [(key, spec[key]) for key in ensembles.build(spec).spec if key in spec and key != "family"]
+
+
+def test_a_distribution_of_scipy():
+    config = {"ensembles": {"a": {"family": "gamma", "a": "2"}}}
+    assert understood(config)["ensembles"] == {"a": {"family": "gamma", "a": 2.0}}
+    found = problems({"ensembles": {"a": {"family": "gamma", "b": 2}, "b": {"family": "gama"}}})
+    assert found["ensembles.a.a"].startswith("required by gamma")
+    assert "a parameter of gamma" in found["ensembles.a.b"]
+    assert found["ensembles.b.family"].endswith("| gamma")
+    assert "scipy.stats" in problems({"ensembles": {"a": {"family": "gamma", "a": -1}}})["ensembles.a"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "key", "words"),
+    [
+        ({"family": "gausian"}, ".family", "a built-in family"),
+        ({"family": "Gaussian"}, ".family", "| gaussian"),
+        ({"family": 3}, ".family", "text"),
+        ({"family": ""}, ".family", "required, such as family: student_t"),
+        ({}, ".family", "required, such as family: student_t"),
+        ({"family:gaussian": ""}, ".family", "'family:gaussian' needs a space after its colon"),
+        ({"family": "gaussian", "key_sd:2": None}, ".'key_sd:2'", "'key_sd:2' needs a space after its colon"),
+        ({"family": "student_t"}, ".df", "required by student_t"),
+        ({"family": "student_t", "df": None}, ".df", "required by student_t"),
+        ({"family": "student_t", "df": 0}, ".df", "a number above 0"),
+        ({"family": "student_t", "df": NAN}, ".df", "a number above 0"),
+        ({"family": "student_t", "df": "1_0"}, ".df", "a number above 0"),
+        ({"family": "student_t", "df": " 6 "}, ".df", "a number above 0"),
+        ({"family": "student_t", "df": True}, ".df", "a number above 0"),
+        ({"family": "student_t", "df": [6]}, ".df", "a number above 0"),
+        ({"family": "student_t", "df": 10**400}, ".df", "a number above 0"),
+        ({"family": "student_t", "df": "six"}, ".df", "a number above 0"),
+        ({"family": "aligned", "rho": 1.5}, ".rho", "a number in [-1, 1]"),
+        ({"family": "ar1", "query_phi": 1, "key_phi": 0}, ".query_phi", "a number in (-1, 1)"),
+        ({"family": "aligned", "rho": 0, "query_mean": 1}, ".query_mean", "null takes out a parameter of another file"),
+        ("gaussian", "", "a mapping such as {family: student_t, df: 6}"),
+        (["gaussian"], "", "a mapping such as {family: student_t, df: 6}"),
+        (5, "", "a mapping such as {family: student_t, df: 6}"),
+    ],
+)
+def test_refuses_a_specification(spec, key, words):
+    found = problems({"ensembles": {"mine": spec}})
+    assert list(found) == [f"ensembles.mine{key}"]
+    assert words in found[f"ensembles.mine{key}"]
+
+
+def test_the_value_of_a_parameter_is_shown_as_given():
+    with pytest.raises(ConfigError, match=r"ensembles\.mine\.df = '1_0'\n"):
+        understood({"ensembles": {"mine": {"family": "student_t", "df": "1_0"}}})
+    with pytest.raises(ConfigError, match=r"ensembles\.mine\.df not given\n"):
+        understood({"ensembles": {"mine": {"family": "student_t"}}})
+
+
+def test_a_correlation_that_some_widths_do_not_allow():
+    spec = {"family": "equicorrelated", "query_rho": -0.1, "key_rho": "-0.2"}
+    assert understood({"d_k": [1, 2, 4], "ensembles": {"a": spec}})["ensembles"]["a"]["key_rho"] == -0.2
+    with pytest.raises(ConfigError) as caught:
+        understood({"d_k": [4, 8, 16, 32], "ensembles": {"a": spec}})
+    for problem in caught.value.problems:
+        assert problem.key == "ensembles.a"
+    text = str(caught.value)
+    assert "not possible at d_k = 8, 16, 32; at 32: query_rho = -0.1 is outside" in text
+    assert "at 32: key_rho = -0.2 is outside" in text
+    # A width that is itself a mistake does not hide the others, nor does it reach the family.
+    found = problems({"d_k": [0, "x", 8, 8], "ensembles": {"a": spec}})
+    assert set(found) == {"d_k[0]", "d_k[1]", "d_k[3]", "ensembles.a"}
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("My-Heads", "my_heads"),
+        ("Straße 1", "stra_e_1"),
+        ("a/b", "a_b"),
+        ("../x", "x"),
+        ("a b", "a_b"),
+        ("gaussian\n", "gaussian"),
+        ("1st", None),
+        ("_x", "x"),
+        ("", None),
+        ("x" * 41, "x" * 40),
+        ("a.csv", "a_csv"),
+    ],
+)
+def test_names_are_slugs(name, suggestion):
+    found = problems({"ensembles": {name: {"family": "uniform"}}})
+    assert len(found) == 1
+    assert "at most 40 lower-case letters, digits and _, starting with a letter" in next(iter(found.values()))
+    assert next(iter(found.values())).endswith(f" | {suggestion}") == (suggestion is not None)
+
+
+@pytest.mark.parametrize("name", [3, 2.5, True, None, (1, 2), datetime.date(2024, 1, 2)])
+def test_names_are_text(name):
+    found = problems({"ensembles": {name: {"family": "uniform"}}})
+    assert len(found) == 1
+    assert "the name has to be" in next(iter(found.values()))
+    assert ("yes, no, on and off" in next(iter(found.values()))) == (name is True)
+
+
+def test_a_name_glued_to_its_value():
+    found = problems({"ensembles": {"aligned:null": ""}})
+    assert list(found) == ["ensembles.'aligned:null'"]
+
+
+def test_names_that_differ_only_in_case():
+    found = problems({"ensembles": {"mine": {"family": "uniform"}, "MINE": {"family": "laplace"}}})
+    assert "there is an entry mine already" in found["ensembles.MINE"]
+
+
+def test_a_name_that_the_tables_use_for_a_head():
+    found = problems({"ensembles": {"minilm_l6_l0_h02": {"family": "uniform"}, "minilm_l6": {"family": "uniform"}}})
+    assert list(found) == ["ensembles.minilm_l6_l0_h02"]
+    assert "a head of the dump minilm_l6" in found["ensembles.minilm_l6_l0_h02"]
+
+
+@pytest.mark.parametrize("nothing", [None, "null", "~", ""])
+def test_null_takes_out_entries_and_parameters(nothing):
+    config = copy.deepcopy(SCHEMA["properties"]["ensembles"]["default"])
+    config["aligned"] = nothing
+    config["shifted"]["query_mean"] = nothing
+    result = understood({"ensembles": config})["ensembles"]
+    assert "aligned" not in result
+    assert result["shifted"] == {"family": "gaussian", "key_mean": -0.25, "query_sd": 1.5, "key_sd": 0.8}
+
+
+def test_key_matrices_stay_within_memory():
+    assert understood({"d_k": [1048576], "n_keys": [64]})["d_k"] == [1048576]
+    assert "a key matrix has 1073741824 numbers; allowed: at most 67108864" in problems({"d_k": [1048576]})["n_keys"]
+
+
+def test_files_of_dumps(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("good.npz", q=np.zeros(1))
+    Path("text.npz").write_text("version https://git-lfs.github.com/spec/v1")
+    Path("empty.npz").touch()
+    Path("folder.npz").mkdir()
+    names = ["good.npz", "text.npz", "empty.npz", "folder.npz", "absent.npz", "good.npz/x", "a" * 999, str(tmp_path)]
+    config = {"dumps": {f"d{i}": {"file": name} for i, name in enumerate(names)}}
+    found = problems(config, folders=[tmp_path, ROOT])
+    assert [found.get(f"dumps.d{i}.file", "") for i in (0,)] == [""]
+    assert "text.npz is no NumPy .npz file" in found["dumps.d1.file"]
+    assert "empty.npz is no NumPy .npz file" in found["dumps.d2.file"]
+    assert "folder.npz is a folder" in found["dumps.d3.file"]
+    assert found["dumps.d4.file"] == f"no such file in {tmp_path} or {ROOT}"
+    assert "no such file" in found["dumps.d5.file"]
+    assert "no such file" in found["dumps.d6.file"]
+    assert "is a folder" in found["dumps.d7.file"]
+    result = understood({"dumps": {"d": {"file": "good.npz"}}}, folders=[tmp_path, ROOT])["dumps"]
+    assert result == {"d": {"file": "good.npz", "scaling": "1/sqrt(d_k)"}}
+    assert understood({}, folders=[tmp_path, ROOT]) == DEFAULTS
+    assert problems({"dumps": {"d": {"file": "no"}}}, folders=[".", tmp_path])["dumps.d.file"].endswith(
+        f" in {tmp_path}"
+    )
+    assert find_file("good.npz", [ROOT, "."]) == Path("good.npz")
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    np.savez(tmp_path / "locked.npz", q=np.zeros(1))
+
+    def refuse(self, *arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    found = problems({"dumps": {"d": {"file": "locked.npz"}}}, folders=[tmp_path])
+    assert found["dumps.d.file"] == f"{tmp_path / 'locked.npz'} cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("dump", "key", "words"),
+    [
+        ({}, ".file", "required, such as file: my-heads.npz"),
+        ({"file": None}, ".file", "required, such as file: my-heads.npz"),
+        ({"file": "resources/minilm-l6-qk.npz", "scaling:none": ""}, ".'scaling:none'", "no such key"),
+        ({"file": 3}, ".file", "allowed: text"),
+        ({"file": "a\x00b"}, ".file", "no control characters"),
+        ("x.npz", "", "a mapping such as {file: my-heads.npz}"),
+    ],
+)
+def test_refuses_a_dump(dump, key, words):
+    found = problems({"dumps": {"mine": dump}})
+    assert list(found) == [f"dumps.mine{key}"]
+    assert words in found[f"dumps.mine{key}"]

@@ -1,0 +1,237 @@
+"""Ensembles: each sampler against its own exact law, each law against a second derivation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.linalg import toeplitz
+
+from sqrtdk import ensembles, streams
+from sqrtdk.ensembles.correlated import toeplitz_trace_of_square
+
+SPECS = [
+    {"family": "gaussian"},
+    {"family": "uniform"},
+    {"family": "rademacher"},
+    {"family": "laplace"},
+    {"family": "student_t", "df": 10},
+    {"family": "gaussian", "query_mean": 0.5, "key_mean": -0.25, "query_sd": 1.5, "key_sd": 0.8},
+    {"family": "laplace", "query_mean": 0.5, "key_sd": 2},
+    {"family": "equicorrelated", "query_rho": 0.3, "key_rho": 0.3},
+    {"family": "equicorrelated", "query_rho": -0.2, "key_rho": 0.5},
+    {"family": "ar1", "query_phi": 0.8, "key_phi": 0.5},
+    {"family": "ar1", "query_phi": 0.9, "key_phi": -0.9},
+    {"family": "aligned", "rho": 0.5},
+    {"family": "aligned", "rho": -1},
+    {"family": "gamma", "a": 2.5},
+    {"family": "logistic"},
+]
+
+
+def spec_id(spec):
+    return "-".join(str(value) for value in spec.values())
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=spec_id)
+class TestEachEnsemble:
+    def test_draws_the_shapes_asked_for(self, spec):
+        n_keys = 3
+        q, k = ensembles.build(spec).draw(streams.generator(1, "shape"), 2, 3, n_keys, 5)
+        assert q.shape == (2, 3, 5)
+        assert k.shape == (2, n_keys, 5)
+
+    @pytest.mark.parametrize("d_k", [1, 6])
+    def test_scores_have_the_exact_moments(self, spec, d_k):
+        n = 200_000
+        ensemble = ensembles.build(spec)
+        q, k = ensemble.draw(streams.generator(2, spec_id(spec), d_k), n, 1, 1, d_k)
+        score = np.einsum("bid,bid->b", q.astype(float), k.astype(float))
+        exact = ensemble.exact(d_k)
+        sd = math.sqrt(exact.variance)
+        assert abs(score.mean() - exact.mean) < 4.5 * sd / math.sqrt(n)
+        centred = score - exact.mean
+        variance_se = np.sqrt((np.mean(centred**4) - exact.variance**2) / n)
+        assert abs(np.mean(centred**2) - exact.variance) <= 4.5 * variance_se
+        # The error of the fourth moment, from its own spread.
+        fourth = centred**4 / exact.variance**2 - 2 * (exact.excess_kurtosis + 3) * (centred**2 / exact.variance - 1)
+        assert abs(fourth.mean() - 3 - exact.excess_kurtosis) <= 4.5 * fourth.std() / math.sqrt(n)
+
+    def test_its_spec_builds_it_again(self, spec):
+        ensemble = ensembles.build(spec)
+        assert ensembles.build(ensemble.spec) == ensemble
+
+    def test_planned_relative_variance_is_that_of_the_blocks(self, spec):
+        ensemble, d_k, m = ensembles.build(spec), 4, 3
+        planned = ensemble.block_relative_variance(d_k, m, m)
+        if planned is None:
+            assert spec.get("query_mean") or spec.get("key_mean")
+            return
+        q, k = ensemble.draw(streams.generator(3, spec_id(spec)), 40_000, m, m, d_k)
+        scores = q.astype(float) @ k.astype(float).transpose(0, 2, 1)
+        scores = np.einsum("bii->bi", scores) if ensemble.matched else scores.reshape(len(q), -1)
+        block = np.mean((scores - ensemble.exact(d_k).mean) ** 2, axis=1) / ensemble.exact(d_k).variance
+        squared = (block - 1) ** 2
+        assert abs(squared.mean() - planned) < 4.5 * squared.std() / math.sqrt(len(block))
+
+
+@pytest.mark.parametrize("spec", [s for s in SPECS if s["family"] != "aligned"], ids=spec_id)
+def test_within_row_variance_is_what_keys_vary_by_for_one_query(spec):
+    ensemble, d_k = ensembles.build(spec), 5
+    q, k = ensemble.draw(streams.generator(4, spec_id(spec)), 30_000, 1, 4, d_k)
+    row = np.var((q.astype(float) @ k.astype(float).transpose(0, 2, 1))[:, 0], axis=1, ddof=1)
+    assert abs(row.mean() - ensemble.exact(d_k).within_row_variance) < 4.5 * row.std() / math.sqrt(len(row))
+
+
+@pytest.mark.parametrize(("query_phi", "key_phi"), [(0.8, 0.5), (0.9, -0.9), (0.0, 0.7), (-0.3, -0.3)])
+@pytest.mark.parametrize("d_k", [1, 2, 17])
+def test_autoregressive_traces_are_those_of_the_matrices(query_phi, key_phi, d_k):
+    lags = np.arange(d_k)
+    product = toeplitz(query_phi**lags) @ toeplitz(key_phi**lags)
+    traces = ensembles.build({"family": "ar1", "query_phi": query_phi, "key_phi": key_phi}).traces(d_k)
+    assert traces == pytest.approx((np.trace(product), np.trace(product @ product)), rel=1e-12)
+
+
+def test_autoregressive_components_have_the_stationary_covariance():
+    phi, d_k, n = 0.8, 40, 40_000
+    ensemble = ensembles.build({"family": "ar1", "query_phi": phi, "key_phi": phi})
+    q = ensemble.draw(streams.generator(5, "ar1"), n, 1, 1, d_k)[0][:, 0].astype(float)
+    covariance = q.T @ q / n
+    assert np.abs(covariance - toeplitz(phi ** np.arange(d_k))).max() < 5 * math.sqrt(2 / n)
+
+
+def test_trace_of_square_holds_for_any_toeplitz_matrices():
+    rng = np.random.default_rng(6)
+    a, b = rng.standard_normal((2, 12))
+    product = toeplitz(a) @ toeplitz(b)
+    assert toeplitz_trace_of_square(a, b) == pytest.approx(np.trace(product @ product), rel=1e-12)
+
+
+@pytest.mark.parametrize("d_k", [2, 7])
+def test_equicorrelated_traces_are_those_of_the_matrices(d_k):
+    def matrix(rho):
+        return (1 - rho) * np.eye(d_k) + rho
+
+    ensemble = ensembles.build({"family": "equicorrelated", "query_rho": 0.3, "key_rho": -0.1})
+    product = matrix(0.3) @ matrix(-0.1)
+    assert ensemble.traces(d_k) == pytest.approx((np.trace(product), np.trace(product @ product)), rel=1e-12)
+    assert ensembles.build({"family": "equicorrelated", "query_rho": 0.9, "key_rho": 0}).exact(d_k).variance == (
+        pytest.approx(d_k)
+    )
+
+
+def test_a_wrong_correlation_is_caught():
+    """Negative control: the sampler with φ = 0.5 does not have the exact variance of φ = 0.6."""
+    n, d_k = 100_000, 16
+    q, k = ensembles.build({"family": "ar1", "query_phi": 0.5, "key_phi": 0.5}).draw(
+        streams.generator(7, "wrong"), n, 1, 1, d_k
+    )
+    score = np.einsum("bid,bid->b", q.astype(float), k.astype(float))
+    exact = ensembles.build({"family": "ar1", "query_phi": 0.6, "key_phi": 0.5}).exact(d_k).variance
+    assert abs(score.var() - exact) > 10 * np.std(score**2) / math.sqrt(n)
+
+
+class TestScipyFamilies:
+    def test_agree_with_the_built_in_twin(self):
+        for name, own in (("norm", "gaussian"), ("laplace", None), ("uniform", None)):
+            twin = ensembles.build({"family": own or name})
+            theirs = __import__("sqrtdk.ensembles.scipy_families", fromlist=["build"]).build(
+                name, {}, {"query_mean": 0.0, "key_mean": 0.0, "query_sd": 1.0, "key_sd": 1.0}
+            )
+            assert theirs.exact(8).excess_kurtosis == pytest.approx(twin.exact(8).excess_kurtosis, abs=1e-9)
+            assert theirs.exact(8).variance == pytest.approx(8)
+
+    @pytest.mark.parametrize(
+        ("spec", "order", "has_variance", "has_kurtosis"),
+        [
+            ({"family": "t", "df": 12}, math.inf, True, True),
+            ({"family": "t", "df": 6}, 8.0, True, True),
+            ({"family": "t", "df": 3}, 4.0, True, False),
+            ({"family": "t", "df": 1.5}, 1.0, False, False),
+            ({"family": "cauchy"}, 1.0, False, False),
+            ({"family": "pareto", "b": 3.5}, 4.0, True, False),
+        ],
+        ids=str,
+    )
+    def test_lose_the_columns_that_do_not_exist(self, spec, order, has_variance, has_kurtosis):
+        ensemble = ensembles.build(spec)
+        exact = ensemble.exact(4)
+        assert ensemble.finite_moment == order
+        assert (exact.variance is not None) == has_variance
+        assert (exact.excess_kurtosis is not None) == has_kurtosis
+        assert bool(exact.reason) == (order <= 8)
+
+    def test_skewed_components_are_centred(self):
+        ensemble = ensembles.build({"family": "expon"})
+        x = ensemble.standardised(streams.generator(8, "expon"), (100_000,))
+        assert abs(x.mean()) < 4.5 / math.sqrt(len(x))
+        assert ensemble.shape() == pytest.approx((2.0, 9.0), rel=1e-6)
+
+    def test_moments_that_disagree_are_refused(self, monkeypatch):
+        class Liar(stats.rv_continuous):
+            def _pdf(self, x):
+                return np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+
+            def _munp(self, n, *_):
+                return [1, 0, 1, 0, 4][n]
+
+        monkeypatch.setattr(stats, "liar", Liar(name="liar"), raising=False)
+        with pytest.raises(ensembles.SpecError, match="by integration"):
+            ensembles.build({"family": "liar"})
+
+    def test_shape_parameters_outside_their_domain_are_refused(self):
+        with pytest.raises(ensembles.SpecError, match=r"scipy\.stats\.gamma"):
+            ensembles.build({"family": "gamma", "a": -1})
+
+
+class TestHeavyTails:
+    def test_df_up_to_two_is_an_ensemble_without_variance(self):
+        exact = ensembles.build({"family": "student_t", "df": 2}).exact(4)
+        assert exact.variance is None
+        assert "no finite variance" in exact.reason
+
+    def test_df_up_to_four_has_a_variance_and_no_kurtosis(self):
+        exact = ensembles.build({"family": "student_t", "df": 4}).exact(4)
+        assert exact.variance == 4
+        assert exact.excess_kurtosis is None
+        assert "fourth moment" in exact.reason
+
+    def test_student_components_follow_their_law(self):
+        for df in (1.5, 3, 10):
+            ensemble = ensembles.build({"family": "student_t", "df": df})
+            x = ensemble.standardised(streams.generator(9, "t", str(df)), (100_000,)).astype(float)
+            unit = math.sqrt((df - 2) / df) if df > 2 else 1.0
+            assert stats.kstest(x / unit, stats.t(df).cdf).pvalue > 1e-4
+
+
+class TestMistakes:
+    def problems(self, spec):
+        with pytest.raises(ensembles.SpecError) as error:
+            ensembles.build(spec)
+        return error.value.problems
+
+    def test_all_are_named_at_once(self):
+        problems = self.problems({"family": "student_t", "dff": 3, "query_sd": -1})
+        assert [problem.key for problem in problems] == ["dff", "query_sd", "df"]
+        assert problems[0].nearest == "df"
+
+    def test_an_unknown_family_gets_the_nearest_name(self):
+        assert self.problems({"family": "gausian"})[0].nearest == "gaussian"
+
+    @pytest.mark.parametrize("value", [1.0, "nan", True, None, [0.1], math.inf, "x"])
+    def test_values_outside_the_domain_are_refused(self, value):
+        problem = self.problems({"family": "equicorrelated", "query_rho": value, "key_rho": 0.1})[0]
+        assert problem.key == "query_rho"
+        assert "(-1, 1)" in problem.allowed
+
+    def test_a_text_that_is_a_number_is_understood(self):
+        assert ensembles.build({"family": "student_t", "df": "1e1"}).df == 10
+
+    @pytest.mark.parametrize("spec", [None, {}, {"family": 3}, [], "gaussian"])
+    def test_what_names_no_family_is_refused(self, spec):
+        assert self.problems(spec)[0].key == "family"
+
+    def test_negative_correlation_depends_on_the_width(self):
+        ensemble = ensembles.build({"family": "equicorrelated", "query_rho": -0.2, "key_rho": 0.1})
+        assert ensemble.problems_at(6) == []
+        assert "query_rho" in ensemble.problems_at(7)[0]

@@ -1,0 +1,185 @@
+"""What figures say: numbers of the frames, and sentences that turn with them."""
+
+import re
+
+import numpy as np
+import pytest
+import synthetic_results as synthetic
+from figure_cases import NAMES, drawn
+
+from sqrtdk import numbers
+from sqrtdk.figures import load, panels
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_are_plain_and_complete(name):
+    _, _, words = drawn(name)
+    for text in (words.caption, words.alt, words.reading, words.caveat):
+        assert len(text) > 40
+        assert text.endswith(".")
+        assert "  " not in text
+        assert not re.search(r"nan\b|None|inf\b|<|\{|\bnot available\b", text)
+
+
+def _error(row, column, se):
+    return numbers.with_error(row[column], row[se])
+
+
+def test_numbers_in_words_are_those_of_the_frames():
+    frames = synthetic.frames()
+    moments = frames["moments"]
+    widest = moments[(moments["ensemble"] == "ar1") & (moments["d_k"] == 1024)].iloc[0]
+    assert f"to {_error(widest, 'variance', 'variance_se')}" in drawn("variance-law")[2].alt
+    assert f"to {_error(widest, 'excess_kurtosis', 'excess_kurtosis_se')}" in drawn("kurtosis")[2].alt
+    laws = frames["variance_laws"].query("law == 'power' and ensemble == 'equicorrelated'").iloc[0]
+    for text in (drawn("exponents")[2].alt, drawn("exponents")[2].reading):
+        assert f"equicorrelated {_error(laws, 'estimate', 'se')}" in text
+    cell = "ensemble == 'gaussian' and n_keys == 64 and d_k == 1024 and scaling == 'none' and measure == "
+    weight = frames["softmax_saturation"].query(cell + "'max_weight'").iloc[0]
+    assert f"without a scale it rises from 0.093(6) to {_error(weight, 'estimate', 'se')}" in drawn("saturation")[2].alt
+    gradient = frames["gradient_magnitude"].query(cell.replace("64", "256") + "'grad_query'").iloc[0]
+    expected = (
+        f"root mean square {_error(gradient, 'estimate', 'se')}, median {_error(gradient, 'median', 'median_se')}"
+    )
+    assert expected in drawn("gradients")[2].alt
+    heads = frames["real_heads"]
+    top = heads.loc[heads["within_row_logit_std"].idxmax()]
+    assert f"to {_error(top, 'within_row_logit_std', 'within_row_logit_std_se')} (layer 0, head 2)" in (
+        drawn("real-heads")[2].alt
+    )
+    use = moments[(moments["stopped_by"] != "enumerated") & (moments["variance_se"] > 0)]
+    z = (use["variance"] - use["exact_variance"]) / use["variance_se"]
+    assert f"variance: {(z.abs() < 1.959964).sum()} of {len(z)} within 1.96" in drawn("calibration")[2].alt
+    assert f"at d_k = 8, {numbers.count(400_000)}" in drawn("score-density")[2].caption.replace(" and", ",") or (
+        f"{numbers.count(400_000)} at d_k = 8" in drawn("score-density")[2].caption
+    )
+
+
+def _reading(name: str, **changed) -> str:
+    return load(name).describe(synthetic.frames() | changed).reading
+
+
+def test_the_growth_of_the_variance_is_read_from_the_numbers():
+    moments = synthetic.moments()
+    assert "by the same factor, within three standard errors, for Gaussian, uniform" in _reading("variance-law")
+    moments.loc[moments["ensemble"] == "gaussian", "variance"] **= 2
+    bent = _reading("variance-law", moments=moments)
+    assert "for uniform, Rademacher" in bent
+    assert "It does not for Gaussian (more: 1.05" in bent
+    assert "as many as 95 % allows" in _reading("variance-law")
+    moments["exact_variance"] *= 1.1
+    assert "too few for 95 %" in _reading("variance-law", moments=moments)
+
+
+def test_the_exponent_may_come_out_against_one():
+    laws = synthetic.variance_laws(synthetic.moments())
+    gaussian = (laws["ensemble"] == "gaussian") & (laws["law"] == "power")
+    laws.loc[gaussian, ["estimate", "ci_low", "ci_high"]] += 1
+    text = _reading("exponents", variance_laws=laws)
+    assert "contains 1 for uniform" in text
+    assert "It does not for Gaussian 1.99998(16)" in text
+    assert "Outside: Gaussian 1.99998(16)." in text
+
+
+def test_what_cannot_be_estimated_is_named_with_its_reason():
+    laws = synthetic.variance_laws(synthetic.moments(("gaussian", "laplace")))
+    refused = laws["ensemble"] == "laplace"
+    laws.loc[refused, ["estimate", "se", "ci_low", "ci_high", "exact"]] = np.nan
+    laws["estimable"] = (~refused).map({True: "true", False: "false"})
+    laws["reason"] = laws["reason"].astype(object).where(~refused, "infinite fourth moment")
+    words = load("exponents").describe({"variance_laws": laws})
+    assert "Not estimable: Laplace (infinite fourth moment)." in words.reading
+    assert "Laplace not estimable" in words.alt
+    figure = load("exponents").draw({"variance_laws": laws})
+    assert any("infinite fourth moment" in " ".join(text.get_text().split()) for text in figure.get_axes()[0].texts)
+
+
+def test_a_normal_histogram_is_not_said_to_follow_the_exact_law():
+    assert "At d_k = 1, 2 and 8 the simulated distribution lies much closer to the exact law" in _reading(
+        "score-density"
+    )
+    from scipy.special import ndtr
+
+    table = synthetic.histograms((2,))
+    scale = 2**0.5
+    table["count"] = (
+        (table["n_scores"] * (ndtr(table["high"] / scale) - ndtr(table["low"] / scale))).round().astype(int)
+    )
+    text = _reading("score-density", score_histograms=table)
+    assert "not clearly closer to the exact law than the normal" in text
+    assert "much closer" not in text
+
+
+def test_saturation_is_read_from_the_numbers():
+    table = synthetic.frames()["softmax_saturation"]
+    assert re.search(r"without a scale it rises .* with 1/d_k it falls", _reading("saturation"))
+    table["scaling"] = table["scaling"].replace({"none": "1/d_k", "1/d_k": "none"})
+    reversed_ = _reading("saturation", softmax_saturation=table)
+    assert re.search(r"without a scale it falls .* with 1/d_k it rises", reversed_)
+    assert "With 1/d_k it passes one half" in reversed_
+
+
+def test_saturation_in_spite_of_the_scale_is_said():
+    table = synthetic.softmax_saturation(ensembles=("gaussian", "laplace"), n_keys=(64,))
+    assert "With 1/√d_k it rises by more than 0.1 for no ensemble" in _reading("saturation", softmax_saturation=table)
+    steep = (table["ensemble"] == "laplace") & (table["scaling"] == "1/sqrt(d_k)") & (table["measure"] == "max_weight")
+    table.loc[steep & (table["d_k"] == table["d_k"].max()), "estimate"] = 0.9
+    text = _reading("saturation", softmax_saturation=table)
+    assert re.search(r"With 1/√d_k it still rises by more than 0.1 for Laplace \(0.*to 0.9", text)
+
+
+def test_gradients_are_read_from_the_numbers():
+    text = _reading("gradients")
+    assert re.search(r"to the query it is, as root mean square, [\d.]+ times larger", text)
+    assert "larger as root mean square and smaller as median at n = 16" in text
+    assert re.search(r"falls below the scaled one for good at d_k of about [\d.]+ for n = 16,", text)
+    table = synthetic.frames()["gradient_magnitude"]
+    table["scaling"] = table["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
+    reversed_ = _reading("gradients", gradient_magnitude=table)
+    assert re.search(r"to the query it is, as root mean square, [\d.]+ times smaller", reversed_)
+    assert "smaller as root mean square and larger as median at n = 16" in reversed_
+    lonely = table[table["scaling"] == "none"]
+    assert "nothing to compare" in _reading("gradients", gradient_magnitude=lonely)
+
+
+def test_the_median_crossing_is_where_the_curves_meet():
+    assert panels.crossing([1, 4, 16], [3.0, 1.0, -1.0], 0.0) == pytest.approx(8.0)
+    assert panels.crossing([16, 1, 4], [-1.0, 3.0, 1.0], 0.0) == pytest.approx(8.0)
+    assert panels.crossing([1, 4, 16], [3.0, 2.0, 1.0], 0.0) is None
+    assert panels.crossing([4], [1.0], 0.5) is None
+    assert panels.crossing([1, 4, 16, 64], [1.0, -1.0, 1.0, -1.0], 0.0) == pytest.approx(2.0)
+    assert panels.crossing([1, 4, 16, 64], [1.0, -1.0, 1.0, -1.0], 0.0, last=True) == pytest.approx(32.0)
+
+
+def test_heads_may_turn_out_as_the_argument_says():
+    assert "The scale sets the start of training, not its end" in _reading("real-heads")
+    heads = synthetic.real_heads()
+    heads["within_row_logit_std"], heads["independence_ratio"] = 1.01, 0.5
+    text = _reading("real-heads", real_heads=heads)
+    assert "contains 1 for 72 of 72 heads, and 0 are more than a factor of 2" in text
+    assert "Most of these heads still have the spread" in text
+    assert "lies above 1 for 0, below 1 for 72" in text
+
+
+def test_kurtosis_is_read_from_the_numbers():
+    text = _reading("kurtosis")
+    assert "Gaussian from d_k = 64, uniform from d_k = 4" in text
+    assert "It does not get there by d_k = 1024 for equicorrelated" in text
+    moments = synthetic.moments()
+    moments.loc[moments["ensemble"] == "gaussian", "exact_excess_kurtosis"] = 1.0
+    text = _reading("kurtosis", moments=moments)
+    assert "It does not get there by d_k = 1024 for Gaussian (1 at d_k = 1024)" in text
+    moments["exact_excess_kurtosis"] += 5
+    assert "too few for 95 %" in _reading("kurtosis", moments=moments)
+
+
+def test_wrong_errors_are_called_wrong():
+    assert "No |z| is above 5." in _reading("calibration")
+    moments = synthetic.moments()
+    moments["variance_se"] /= 4
+    text = _reading("calibration", moments=moments)
+    assert re.search(r"variance: \d+ of 71 within 1.96 \([^)]*\), not what 95 % allows", text)
+    assert "with |z| above 5: variance of " in text
+    moments["variance_se"] *= 4
+    moments.loc[0, "mean"] = 1.0
+    assert "1 cell with |z| above 5: mean of Gaussian at d_k = 1" in _reading("calibration", moments=moments)

@@ -1,0 +1,239 @@
+"""The figures: what is plotted is in the data, and nothing odd in a run breaks them."""
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic_results as synthetic
+from figure_cases import NAMES, drawn, small
+
+from sqrtdk import style
+from sqrtdk.figures import inline, load, panels, read, saving, selection
+
+SCRIPTS = Path(panels.__file__).parents[2]
+POINTS_PER_ROW = {"variance-law": 2, "exponents": 2, "gradients": 2, "real-heads": 2}
+
+# ---- the registry ----------------------------------------------------------------------------------------------------
+
+
+def test_figures_are_found_in_the_order_of_their_numbers():
+    assert NAMES == [
+        "variance-law",
+        "exponents",
+        "score-density",
+        "saturation",
+        "gradients",
+        "real-heads",
+        "kurtosis",
+        "calibration",
+    ]
+    assert [load(name).NUMBER for name in NAMES] == sorted(load(name).NUMBER for name in NAMES)
+    for name in NAMES:
+        assert load(name).TITLE
+        assert load(name).QUESTION.endswith("?")
+
+
+def test_an_unknown_figure_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"no figure 'nonsense'; figures: variance-law, "):
+        load("nonsense")
+
+
+def test_reading_what_figures_there_are_imports_nothing_heavy():
+    code = (
+        "import sys; from sqrtdk import figures; [figures.load(name) for name in figures.names()];"
+        "print({'numpy', 'scipy', 'pandas', 'matplotlib'} & set(sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_only_an_empty_cell_is_a_missing_value(tmp_path):
+    (tmp_path / "moments.csv").write_text("ensemble,scaling,x\nnull,none,1e-300\nnan,None,\n")
+    (tmp_path / "empty.csv").write_text("")
+    frames = read([tmp_path / "moments.csv", tmp_path / "empty.csv"])
+    assert list(frames["moments"]["ensemble"]) == ["null", "nan"]
+    assert list(frames["moments"]["scaling"]) == ["none", "None"]
+    assert frames["moments"]["x"].isna().tolist() == [False, True]
+    assert frames["empty"].empty
+
+
+# ---- what is plotted -------------------------------------------------------------------------------------------------
+
+
+def _plotted(figure) -> list[np.ndarray]:
+    """Return the coordinates of all points that claim to be data."""
+    return [
+        line.get_xydata()
+        for axes in figure.get_axes()
+        for line in axes.get_lines()
+        if line.get_label() == panels.POINTS and len(line.get_xydata())
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_plotted_point_is_in_the_data_and_every_row_is_plotted(name):
+    figure, data, _ = drawn(name)
+    known = data.select_dtypes("number").to_numpy().ravel()
+    known = np.sort(known[np.isfinite(known)])
+    points = np.concatenate(_plotted(figure))
+    heights = points[:, 0 if name == "exponents" else 1]
+    heights = heights[np.isfinite(heights)]
+    nearest = known[np.clip(np.searchsorted(known, heights), 0, len(known) - 1)]
+    before = known[np.clip(np.searchsorted(known, heights) - 1, 0, len(known) - 1)]
+    assert np.minimum(abs(nearest - heights), abs(before - heights)).max() <= 1e-12 * abs(heights).max()
+    rows = len(data)
+    if name == "score-density":  # bins without an end or without a score have no place on a log axis
+        rows = (data["density"] > 0).sum()
+    assert len(heights) == POINTS_PER_ROW.get(name, 1) * rows
+
+
+@pytest.mark.parametrize("name", ["variance-law", "kurtosis", "calibration"])
+def test_real_heads_are_not_shown_as_simulated_ensembles(name):
+    _, data, words = drawn(name)
+    assert not data["ensemble"].str.startswith("minilm").any()
+    assert "minilm" not in words.alt
+
+
+def test_a_kurtosis_that_is_not_trusted_is_shown_hollow_and_not_held_against_the_exact_one():
+    moments = synthetic.moments(heads=0)
+    untrusted = int((~moments["kurtosis_trusted"]).sum())
+    assert untrusted == 9
+    calibrated = drawn("calibration")[1]
+    assert (calibrated["quantity"] == "excess_kurtosis").sum() == len(moments) - untrusted
+    points = [line for axes in drawn("kurtosis")[0].get_axes() for line in axes.get_lines()]
+    hollow = [line for line in points if line.get_label() == panels.POINTS and line.get_markerfacecolor() == "none"]
+    assert sum(len(line.get_xydata()) for line in hollow) == untrusted
+
+
+@pytest.mark.parametrize("name", ["variance-law", "score-density", "kurtosis", "calibration"])
+def test_theory_isdrawn(name):
+    figure, _, _ = drawn(name)
+    lines = [line for axes in figure.get_axes() for line in axes.get_lines() if line.get_label() == "_theory"]
+    assert lines
+    assert all(np.isfinite(line.get_ydata()).any() for line in lines)
+
+
+def test_one_width_leaves_a_mark_of_theory_and_no_line():
+    figure = load("variance-law").draw(small(d_k=(64,)))
+    theory = [line for line in figure.get_axes()[0].get_lines() if line.get_label() == "_theory"]
+    assert [line.get_marker() for line in theory] == ["_", "_"]
+
+
+def test_uncertainty_is_drawn_to_the_quantile_of_student():
+    from scipy import stats
+
+    data = load("variance-law").data(synthetic.frames())
+    row = data[data["ensemble"] == "laplace"].iloc[0]
+    expected = stats.t.interval(0.95, row["n_blocks"] - 1, row["variance"], row["variance_se"])
+    assert (row["low"], row["high"]) == pytest.approx(expected, rel=1e-9)
+    assert selection.binomial_interval(95, 100) == pytest.approx(
+        tuple(stats.binomtest(95, 100).proportion_ci(0.95, "exact")), rel=1e-6
+    )
+
+
+# ---- odd runs --------------------------------------------------------------------------------------------------------
+
+
+def _hostile() -> dict[str, pd.DataFrame]:
+    names_ = ("<b>$x_{$", "null", "a" * 60)
+    return small(ensembles=names_, scalings=("1/d_k",))
+
+
+def _without_theory() -> dict[str, pd.DataFrame]:
+    frames = small()
+    for frame in frames.values():
+        for column in frame.columns:
+            if column.startswith("exact") or column == "theory":
+                frame[column] = np.nan
+    return frames
+
+
+def _zeros() -> dict[str, pd.DataFrame]:
+    frames = small()
+    for frame in frames.values():
+        for column in frame.columns:
+            if column in ("variance", "excess_kurtosis", "estimate", "median", "count", "within_row_logit_std"):
+                frame[column] = frame[column] * 0
+            if column.endswith("_se") or column == "se":
+                frame[column] = 0.0
+    return frames
+
+
+def _empty() -> dict[str, pd.DataFrame]:
+    return {name: frame.iloc[:0] for name, frame in small().items()}
+
+
+def _unestimable() -> dict[str, pd.DataFrame]:
+    """All estimates missing, as for a single ensemble without moments."""
+    frames = small(ensembles=("gaussian",))
+    moments = frames["moments"]
+    for column in ("variance", "variance_se", "excess_kurtosis", "excess_kurtosis_se"):
+        moments[column] = np.nan
+    moments["kurtosis_trusted"] = False
+    frames["variance_laws"]["estimable"] = False
+    return frames
+
+
+ODD = {
+    "one of each": lambda: small(ensembles=("ar1",), d_k=(64,), n_keys=(64,), scalings=("none",), heads=1),
+    "hostile names": _hostile,
+    "no theory": _without_theory,
+    "zeros": _zeros,
+    "header only": _empty,
+    "no estimates": _unestimable,
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", NAMES)
+def test_odd_runs_still_give_a_figure_and_words(name, odd):
+    frames = ODD[odd]()
+    module = load(name)
+    words = module.describe(frames)
+    for text in (words.caption, words.alt, words.reading):
+        assert text
+        assert not re.search(r"\bnan\b|\bNone\b", text)
+    figure = module.draw(frames)
+    assert module.data(frames) is not None
+    svg = saving.save(figure, "svg", name, module.TITLE, words.alt).decode()
+    page = inline.svg_for_page(svg, name)
+    assert ET.fromstring(page) is not None
+    if odd == "hostile names" and name in ("variance-law", "exponents", "kurtosis"):
+        assert "&lt;b&gt;$x_{$" in page
+        assert "<b>" not in page
+        assert "a" * 60 not in re.sub(r"<desc.*?</desc>", "", page)
+
+
+def test_no_heads_is_said_and_not_an_error():
+    frames = {"real_heads": pd.DataFrame()}
+    words = load("real-heads").describe(frames)
+    assert "no trained head is shown" in words.caption
+    figure = load("real-heads").draw(frames)
+    assert figure.get_axes()[0].texts[0].get_text() == words.caption
+
+
+def test_two_networks_are_told_apart():
+    frames = {"real_heads": synthetic.real_heads(layers=2, heads=3, dumps=("one", "two"))}
+    figure = load("real-heads").draw(frames)
+    markers = {line.get_marker() for line in figure.get_axes()[0].get_lines() if line.get_label() == panels.POINTS}
+    assert len(markers) == 2
+    assert "one (6 heads" in load("real-heads").describe(frames).caption
+
+
+def test_thirty_ensembles_fit():
+    frames = {"moments": synthetic.moments(tuple(f"mine_{i}" for i in range(30)), (4, 64))}
+    figure = load("variance-law").draw(frames)
+    assert len(figure.get_axes()) == 31
+
+
+def test_an_unknown_scale_rule_is_refused_and_not_drawn_as_another():
+    table = synthetic.softmax_saturation(("gaussian",), (4,), (16,), ("none",), n_rows=20)
+    with pytest.raises(style.UnknownKey, match="'other'"):
+        load("saturation").draw({"softmax_saturation": table.assign(scaling="other")})

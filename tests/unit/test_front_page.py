@@ -1,0 +1,94 @@
+"""README.md: its numbers are the generated ones, and the places and commands that it names exist."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+import synthetic_results
+import yaml
+
+import program
+import sqrtdk
+import write_readme_numbers
+
+ROOT = Path(__file__).parents[2]
+PYTHONS = {"3.11", "3.12", "3.13"}
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TYPED = README.partition(write_readme_numbers.START)[0] + README.partition(write_readme_numbers.END)[2]
+WORDS = ROOT / "report" / "words" / "en.yaml"
+
+
+def test_numbers_on_the_front_page_are_the_generated_ones():
+    headline = json.loads((ROOT / "docs" / "headline.json").read_text(encoding="utf-8"))
+    assert write_readme_numbers.with_block(README, headline) == README
+    image = (ROOT / "docs" / "variance-law.png").read_bytes()
+    assert hashlib.sha256(image).hexdigest() == headline["figure"]["sha256"]
+    assert headline["version"] == sqrtdk.__version__
+
+
+def test_no_measured_number_is_typed_on_the_front_page():
+    assert set(re.findall(r"\d+\.\d+", TYPED)) <= PYTHONS | {"4.0"}  # versions of Python and of the licence
+    assert not re.search(r"\d\s*(%|times|seconds|minutes)", TYPED)
+
+
+def test_front_page_names_places_and_targets_that_exist():
+    quoted = re.findall(r"`([^`\n]+)`", TYPED)
+    places = {place for place in quoted if re.fullmatch(r"[\w./-]*(/|\.\w+)|Snakefile|LICENSE", place)}
+    roots = (ROOT, ROOT / "config", ROOT / "tests", ROOT / "scripts" / "sqrtdk")
+    absent = {place for place in places if not any((root / place).exists() for root in roots)}
+    assert {place for place in absent if not place.startswith(("results/", ".venv", "scipy."))} == set()
+    first_cells = [line.split("|")[1] for line in TYPED.splitlines() if line.startswith("| `")]
+    rooms = {word for cell in first_cells for word in re.findall(r"`(\w+)`", cell)}
+    library = {path.stem for path in (ROOT / "scripts" / "sqrtdk").iterdir()}
+    assert rooms - {"Snakefile"} <= library
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert set(re.findall(r"\bmake (\w+)\b(?=[`\s])", TYPED)) <= set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+
+
+def leaves(tree: dict, key: str = "") -> dict[str, str]:
+    """Return the texts of a tree of words by dotted key."""
+    if isinstance(tree, str):
+        return {key: tree}
+    return {name: text for part, below in tree.items() for name, text in leaves(below, f"{key}.{part}").items()}
+
+
+def test_every_sentence_of_the_answer_has_a_plain_spelling():
+    texts = leaves(yaml.safe_load(WORDS.read_text(encoding="utf-8"))["answer"])
+    for text in (text for key, text in texts.items() if key != ".convention"):
+        names = set(re.findall(r"\{(\w+)\}", text)) - {"d_k"}
+        spelled = write_readme_numbers.markdown(text, dict.fromkeys(names, "12") | {"d_k": "64"})
+        assert not re.search(r"[$\\<>{}]", spelled)
+        assert spelled.count("12") >= len(names)
+
+
+def test_formula_without_a_plain_spelling_is_refused():
+    with pytest.raises(ValueError, match="no plain spelling"):
+        write_readme_numbers.markdown(r"The sum $\sum_j p_j$.", {})
+
+
+def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(tmp_path):
+    results, docs, readme = tmp_path / "results", tmp_path / "docs", tmp_path / "README.md"
+    for name, frame in synthetic_results.frames().items():
+        program.write_frame(results / f"{name}.csv", frame)
+    configuration = {"ensembles": {name: {"family": name} for name in synthetic_results.ENSEMBLES}}
+    program.write_text(
+        results / "provenance.json", json.dumps({"configuration": configuration, "configuration_sha256": "0"})
+    )
+    figure = {"alt": "Lines that rise.", "files": {"png": {"sha256": "1"}}}
+    program.write_text(results / "figures" / "fig-variance-law.json", json.dumps(figure))
+    program.write_text(results / "figures" / "fig-variance-law.png", "picture")
+    readme.write_text(f"before\n{write_readme_numbers.START}\nold\n{write_readme_numbers.END}\nafter\n")
+    for _ in range(2):
+        write_readme_numbers.write_readme_numbers(results, WORDS, docs, readme)
+        written = readme.read_text(encoding="utf-8")
+        assert written.startswith(f"before\n{write_readme_numbers.START}\n![Lines that rise.](docs/variance-law.png)\n")
+        assert written.endswith(f"\n{write_readme_numbers.END}\nafter\n")
+        assert "old" not in written
+    laws = synthetic_results.frames()["variance_laws"].query("parameter == 'exponent' and ensemble == 'gaussian'")
+    assert f"{laws['estimate'].item():.3f}" in written
+    assert (docs / "variance-law.png").read_text() == "picture"
+    readme.write_text("no markers")
+    with pytest.raises(ValueError, match="lacks the markers"):
+        write_readme_numbers.with_block("no markers", json.loads((docs / "headline.json").read_text()))

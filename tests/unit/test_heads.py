@@ -1,0 +1,164 @@
+"""Real heads: all pairs enumerated, jackknife over tokens against leaving tokens out one by one."""
+
+import io
+
+import numpy as np
+import pytest
+
+from sqrtdk import heads
+
+
+def softmax_rows(z):
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def plainly(q, k, factor):
+    """Compute what describe_head estimates, the short and slow way."""
+    s = q @ k.T
+    p, unscaled = softmax_rows(s * factor), softmax_rows(s)
+    independence = len(q[0]) * np.mean(q**2) * np.mean(k**2)
+
+    def entropy(w):
+        return np.mean(-np.sum(w * np.log(np.where(w > 0, w, 1)), axis=1))
+
+    return {
+        "mean": s.mean(),
+        "variance": s.var(),
+        "within_row_variance": s.var(axis=1).mean(),
+        "excess_kurtosis": np.mean((s - s.mean()) ** 4) / s.var() ** 2 - 3,
+        "independence_ratio": s.var() / independence,
+        "logit_std": s.std() * factor,
+        "within_row_logit_std": np.sqrt(s.var(axis=1).mean()) * factor,
+        "entropy": entropy(p),
+        "max_weight": p.max(axis=1).mean(),
+        "unscaled_entropy": entropy(unscaled),
+    }
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0, 6.0])
+def test_values_and_errors_are_those_of_leaving_tokens_out(spread):
+    rng = np.random.default_rng(1)
+    q, k = spread * rng.normal(size=(2, 25, 4)) + 0.3
+    found = heads.describe_head(q, k, 0.5)
+    left_out = [plainly(np.delete(q, t, 0), np.delete(k, t, 0), 0.5) for t in range(25)]
+    for name, value in plainly(q, k, 0.5).items():
+        assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-12), name
+        without = np.array([estimates[name] for estimates in left_out])
+        se = np.sqrt(24 * np.mean((without - without.mean()) ** 2))
+        assert found[f"{name}_se"] == pytest.approx(se, rel=1e-6, abs=1e-12), name
+
+
+def test_the_three_terms_are_the_variance():
+    rng = np.random.default_rng(2)
+    found = heads.describe_head(*(rng.normal(size=(2, 40, 8)) + rng.normal(size=(2, 1, 8))), 1.0)
+    terms = found["trace_term"] + found["query_mean_term"] + found["key_mean_term"]
+    assert terms == pytest.approx(found["variance"], rel=1e-12)
+
+
+def test_intervals_cover_the_law_of_random_tokens():
+    """Tokens of i.i.d. Gaussian vectors: Var(q·k) = d_k within the jackknife's interval nearly as often as 95 %."""
+    rng = np.random.default_rng(3)
+    studies, covered = 200, 0
+    for _ in range(studies):
+        found = heads.describe_head(*rng.normal(size=(2, 60, 6)), 1.0)
+        # The population variance of n² enumerated pairs is low by the share that the mean takes.
+        covered += abs(found["variance"] - 6) < 2 * found["variance_se"]
+    assert covered > 0.88 * studies
+
+
+def test_a_head_without_spread_has_no_kurtosis_and_no_ratio():
+    found = heads.describe_head(np.zeros((5, 2)), np.ones((5, 2)), 1.0)
+    assert found["variance"] == 0
+    assert found["excess_kurtosis"] is None
+    assert found["independence_ratio"] is None
+    assert found["entropy"] == pytest.approx(np.log(5))
+
+
+def test_one_wide_key_dominates_without_a_warning():
+    q, k = np.zeros((5, 2)), np.zeros((5, 2))
+    q[:, 0], k[3, 0] = 100.0, 100.0
+    found = heads.describe_head(q, k, 1.0)
+    assert found["entropy"] == 0
+    assert found["max_weight"] == 1
+
+
+class TestReading:
+    def archive(self, tmp_path, **arrays):
+        path = tmp_path / "a dump.npz"
+        np.savez(path, **arrays)
+        return path
+
+    def test_float16_is_read_without_loss(self, tmp_path):
+        q = np.random.default_rng(4).normal(size=(1, 2, 5, 4)).astype(np.float16)
+        dump = heads.read_dump(self.archive(tmp_path, q=q, k=q))
+        assert dump.q.dtype == np.float64
+        assert np.array_equal(dump.q, q.astype(float))
+
+    @pytest.mark.parametrize(
+        ("arrays", "message"),
+        [
+            ({"q": np.ones((1, 1, 4, 2))}, "no array 'k'"),
+            ({"q": np.ones((4, 2)), "k": np.ones((4, 2))}, "shape"),
+            ({"q": np.ones((1, 1, 4, 2)), "k": np.ones((1, 1, 5, 2))}, "k has"),
+            ({"q": np.full((1, 1, 4, 2), np.nan), "k": np.ones((1, 1, 4, 2))}, "not finite"),
+            ({"q": np.array([[object()]]), "k": np.ones((1, 1, 4, 2))}, "not a readable"),
+        ],
+        ids=["missing", "flat", "mismatched", "nan", "pickled"],
+    )
+    def test_what_cannot_be_used_is_named(self, tmp_path, arrays, message):
+        with pytest.raises(heads.DumpError, match=message) as error:
+            heads.read_dump(self.archive(tmp_path, **arrays))
+        assert "a dump.npz" in str(error.value)
+
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short", b"text"], ids=["empty", "truncated", "text"])
+    def test_broken_files_are_named(self, tmp_path, content):
+        path = tmp_path / "broken.npz"
+        path.write_bytes(content)
+        with pytest.raises(heads.DumpError, match=r"broken\.npz"):
+            heads.read_dump(path)
+
+    def test_a_missing_file_is_named(self, tmp_path):
+        with pytest.raises(heads.DumpError, match="nowhere"):
+            heads.read_dump(tmp_path / "nowhere.npz")
+
+    def test_a_truncated_archive_is_named(self, tmp_path):
+        whole = io.BytesIO()
+        np.savez(whole, q=np.ones((1, 1, 4, 2)), k=np.ones((1, 1, 4, 2)))
+        path = tmp_path / "half.npz"
+        path.write_bytes(whole.getvalue()[: len(whole.getvalue()) // 2])
+        with pytest.raises(heads.DumpError, match=r"half\.npz"):
+            heads.read_dump(path)
+
+
+@pytest.fixture(scope="module")
+def rows(shipped_dump):
+    return heads.describe_dump(shipped_dump, "minilm_l6", "1/sqrt(d_k)", 32**-0.5)
+
+
+class TestShippedHeads:
+    """Facts that were measured independently on the shipped activations."""
+
+    def test_there_are_72(self, rows):
+        assert len(rows) == 72
+        assert set(rows[0]) == set(heads.COLUMNS)
+
+    def test_spreads(self, rows):
+        std = {(row["layer"], row["head"]): row["logit_std"] for row in rows}
+        assert std[0, 2] == pytest.approx(17.1, abs=0.05)
+        first_layer = [std[0, head] for head in range(12) if head != 2]
+        assert min(first_layer) == pytest.approx(0.59, abs=0.01)
+        assert round(max(first_layer)) == 3
+        last = [std[5, head] for head in range(12)]
+        assert (min(last), max(last)) == (pytest.approx(1.07, abs=0.01), pytest.approx(1.48, abs=0.01))
+
+    def test_entropies(self, rows):
+        entropy = {(row["layer"], row["head"]): row["entropy"] for row in rows}
+        unscaled = [row["unscaled_entropy"] for row in rows[:5]]
+        assert entropy[0, 2] == pytest.approx(0.28, abs=0.005)
+        assert entropy[0, 0] == pytest.approx(5.17, abs=0.005)
+        assert unscaled == pytest.approx([1.58, 1.32, 0.05, 1.27, 0.90], abs=0.005)
+
+    def test_ratios_to_independence(self, rows):
+        ratios = [row["independence_ratio"] for row in rows]
+        assert (min(ratios), max(ratios)) == (pytest.approx(0.86, abs=0.005), pytest.approx(3.04, abs=0.005))

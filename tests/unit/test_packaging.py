@@ -1,0 +1,210 @@
+"""What the project says of itself in several places agrees, and the environment is made, kept and healed."""
+
+import ast
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+import sqrtdk
+from sqrtdk import citing
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CONDA_NAMES = {"matplotlib-base": "matplotlib", "seaborn-base": "seaborn", "snakemake-minimal": "snakemake"}
+IMPORT_NAMES = {"yaml": "pyyaml", "xdist": "pytest-xdist", "mpl_toolkits": "matplotlib"}
+LOCKS = ("requirements.txt", "requirements-dev.txt")
+SUPPORTED = ("3.11", "3.12", "3.13")
+
+
+def ranges(lines: list[str]) -> dict[str, SpecifierSet]:
+    """Return the version ranges of requirement lines by normalised name."""
+    requirements = [Requirement(line) for line in lines]
+    return {canonicalize_name(requirement.name): requirement.specifier for requirement in requirements}
+
+
+def pins(lock: str) -> dict[str, Requirement]:
+    """Return the requirements of a lock file by normalised name; a name on two lines is an error."""
+    lines = [line for line in (ROOT / lock).read_text(encoding="utf-8").splitlines() if line and line.strip()[0] != "#"]
+    found = [Requirement(line) for line in lines]
+    names = [canonicalize_name(requirement.name) for requirement in found]
+    assert len(set(names)) == len(names)
+    return dict(zip(names, found, strict=True))
+
+
+def version(requirement: Requirement) -> str:
+    (pin,) = requirement.specifier
+    assert pin.operator == "==", f"{requirement} is no pin"
+    return pin.version
+
+
+RUNTIME = ranges(PROJECT["dependencies"])
+DEV = ranges(PROJECT["optional-dependencies"]["dev"])
+
+
+def test_conda_environment_names_the_same_packages_in_the_same_ranges():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    conda = ranges(environment["dependencies"])
+    assert conda.pop("python") == SpecifierSet(PROJECT["requires-python"])
+    assert {CONDA_NAMES.get(name, name): wanted for name, wanted in conda.items()} == RUNTIME
+    assert environment["name"] == PROJECT["name"]
+
+
+def test_supported_pythons_are_said_once_in_the_same_words():
+    classified = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if "Python ::" in line}
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    assert classified == set(SUPPORTED) == {f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed}
+
+
+@pytest.mark.parametrize(("lock", "wanted"), [(LOCKS[0], RUNTIME), (LOCKS[1], RUNTIME | DEV)])
+def test_lock_pins_every_dependency_within_its_range(lock, wanted):
+    locked = pins(lock)
+    assert wanted.keys() <= locked.keys()
+    assert [name for name, allowed in wanted.items() if version(locked[name]) not in allowed] == []
+
+
+def test_test_lock_adds_to_the_runtime_lock_and_changes_nothing_of_it():
+    runtime, dev = (pins(lock) for lock in LOCKS)
+    assert runtime.keys() < dev.keys()
+    assert {name: version(dev[name]) for name in runtime} == {name: version(pin) for name, pin in runtime.items()}
+
+
+@pytest.mark.parametrize("python", SUPPORTED)
+def test_one_lock_serves_every_supported_python(python):
+    here = default_environment() | {"python_version": python, "python_full_version": f"{python}.0"}
+    locked = pins("requirements.txt")
+    assert [name for name in RUNTIME if locked[name].marker and not locked[name].marker.evaluate(here)] == []
+
+
+def imported(folder: Path) -> set[str]:
+    """Return the distributions that the code under a folder imports, by normalised name."""
+    names = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names.add(node.module.partition(".")[0])
+    own = {path.stem for folder in ("scripts", "tests") for path in (ROOT / folder).rglob("*") if path.suffix != ".pyc"}
+    return {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in names - own - sys.stdlib_module_names}
+
+
+def test_everything_imported_is_declared():
+    assert imported(ROOT / "scripts") <= RUNTIME.keys()
+    assert imported(ROOT / "tests") <= RUNTIME.keys() | DEV.keys()
+
+
+def test_every_room_of_the_library_is_a_package_that_would_be_installed():
+    folders = {path.parent for path in (ROOT / "scripts" / "sqrtdk").rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
+def test_workflow_demands_the_snakemake_that_the_project_declares():
+    snakefile = (ROOT / "Snakefile").read_text(encoding="utf-8")
+    (wanted,) = re.findall(r'^min_version\("([\d.]+)"\)', snakefile, re.MULTILINE)
+    (lowest,) = (bound.version for bound in RUNTIME["snakemake"] if bound.operator == ">=")
+    assert wanted == lowest
+
+
+def test_citation_names_this_version_and_invents_nothing():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert str(citation["version"]) == sqrtdk.__version__
+    assert citation["license"] == PROJECT["license"]
+    assert [author["name"] for author in citation["authors"]] == [author["name"] for author in PROJECT["authors"]]
+    assert citing.AUTHOR.strip("{}") == PROJECT["authors"][0]["name"]
+    assert not {"doi", "identifiers"} & citation.keys()
+
+
+def test_shipped_activations_are_those_that_their_description_names():
+    path = ROOT / "resources" / "minilm-l6-qk.npz"
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in (path.parent / "README.md").read_text(encoding="utf-8")
+    with np.load(path) as arrays:
+        assert set(arrays) == {"q", "k"}
+        assert {(arrays[name].shape, arrays[name].dtype.name) for name in arrays} == {((6, 12, 252, 32), "float16")}
+
+
+# ---- the environment -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Copy the set-up into a folder with a space in its name, with lock files that need no network."""
+    folder = tmp_path / "a clone"
+    (folder / "scripts").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts" / "setup_environment.sh", folder / "scripts")
+    shutil.copy(ROOT / "Makefile", folder)
+    for lock in LOCKS:
+        (folder / lock).write_text("# nothing\n")
+    return folder
+
+
+def make(folder: Path, target: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run a target of the Makefile with this Python."""
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--no-print-directory", target]
+    variables = outer | {"PYTHON": sys.executable} | environment
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+
+
+def test_environment_is_made_once_and_anew_when_the_lock_changes(project):
+    assert "Installing" in make(project, "runtime").stdout
+    stamp, foreign = project / ".venv" / "requirements.txt", project / ".venv" / "foreign"
+    before = stamp.stat().st_mtime_ns
+    foreign.touch()
+    again = make(project, "runtime")
+    assert (again.returncode, again.stdout, again.stderr, stamp.stat().st_mtime_ns) == (0, "", "", before)
+    (project / "requirements.txt").write_text("# something else\n")
+    assert make(project, "runtime").returncode == 0
+    assert not foreign.exists()
+    assert make(project, "runtime").stdout == ""
+
+
+def test_environment_left_by_a_killed_run_heals(project):
+    broken = project / ".venv" / "bin" / "python"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("half a program")
+    assert make(project, "dev").returncode == 0
+    subprocess.run([broken, "-m", "pip", "--version"], check=True, capture_output=True)
+    # What adds the test packages and fails leaves no stamp behind, so the next run starts from nothing.
+    (project / "requirements-dev.txt").write_text("./missing-1.0-py3-none-any.whl\n")
+    failed = make(project, "dev")
+    assert failed.returncode != 0
+    assert "missing" in failed.stderr
+    assert not any((project / ".venv" / lock).exists() for lock in LOCKS)
+
+
+def test_environment_without_a_supported_python_says_what_to_do(project):
+    refused = make(project, "runtime", PYTHON="no-such-python")
+    assert refused.returncode != 0
+    assert "Python 3.11, 3.12 or 3.13 is needed" in refused.stderr
+    assert not (project / ".venv").exists()
+
+
+@pytest.mark.parametrize("code", [0, 1, 5])
+def test_continuous_integration_ends_with_the_summary_and_the_exit_code_of_pytest(tmp_path, code):
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / "bin").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    browser = tmp_path / "bin" / "chromium"
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(0o755)
+    (tmp_path / "Makefile").write_text(f"test:\n\t@echo '== summary =='; exit {code}\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    environment["PATH"] = f"{browser.parent}{os.pathsep}{environment['PATH']}"
+    command = ["bash", str(tmp_path / ".ci" / "run")]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == code
+    assert finished.stdout.splitlines()[-1] == "== summary =="

@@ -1,0 +1,253 @@
+"""Formulas, words and the page: what is missing or not understood is an error, what is foreign is escaped."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from markupsafe import Markup
+
+from sqrtdk import rendering
+from sqrtdk.rendering import MissingPart, Words, mathml, prose
+
+
+def shape(html: str):
+    """Return the element tree of some MathML as nested tuples, without attributes."""
+
+    def of(element):
+        children = [of(child) for child in element]
+        return (element.tag, *children) if children else (element.tag, element.text or "")
+
+    return of(ET.fromstring(html))[1]
+
+
+@pytest.mark.parametrize(
+    ("tex", "expected"),
+    [
+        ("d_k", ("mrow", ("msub", ("mi", "d"), ("mi", "k")))),
+        ("a^2", ("mrow", ("msup", ("mi", "a"), ("mn", "2")))),
+        ("p_j^2", ("mrow", ("msubsup", ("mi", "p"), ("mi", "j"), ("mn", "2")))),
+        ("p^2_j", ("mrow", ("msubsup", ("mi", "p"), ("mi", "j"), ("mn", "2")))),
+        ("q'", ("mrow", ("msup", ("mi", "q"), ("mo", "′")))),
+        (r"\frac{1}{d}", ("mrow", ("mfrac", ("mrow", ("mn", "1")), ("mrow", ("mi", "d"))))),
+        (r"\sqrt d", ("mrow", ("msqrt", ("mi", "d")))),
+        ("-1.5", ("mrow", ("mo", "−"), ("mn", "1.5"))),
+        (r"\Sigma_q", ("mrow", ("msub", ("mi", "Σ"), ("mi", "q")))),
+        (r"\text{if  so}", ("mrow", ("mtext", "if\xa0\xa0so"))),
+        (r"\sum_j x", ("mrow", ("munder", ("mo", "∑"), ("mi", "j")), ("mi", "x"))),
+        (r"\int_0^1 x", ("mrow", ("msubsup", ("mo", "∫"), ("mn", "0"), ("mn", "1")), ("mi", "x"))),
+        (r"\ln n", ("mrow", ("mi", "ln"), ("mspace", ""), ("mi", "n"))),
+        (r"\ln ( n )", ("mrow", ("mi", "ln"), ("mo", "("), ("mi", "n"), ("mo", ")"))),
+        (r"\hat V", ("mrow", ("mover", ("mi", "V"), ("mo", "^")))),
+        (r"\left( x \right)", ("mrow", ("mrow", ("mo", "("), ("mi", "x"), ("mo", ")")))),
+        (r"a < b", ("mrow", ("mi", "a"), ("mo", "<"), ("mi", "b"))),
+    ],
+)
+def test_formula_becomes_mathml(tex, expected):
+    assert shape(mathml(tex)) == expected
+
+
+@pytest.mark.parametrize(
+    ("tex", "what"),
+    [
+        (r"\nonsense x", "not known"),
+        ("a_", "ends too early"),
+        ("{a", "ends too early"),
+        ("a_1_2", "two scripts"),
+        (r"\left( x", "ends too early"),
+        (r"\left x \right)", "no bracket"),
+        (r"\operatorname x", "name in braces"),
+        ("a & b", "not known"),
+        ("é", None),
+    ],
+)
+def test_formula_that_is_not_understood_is_refused(tex, what):
+    if what is None:
+        assert shape(mathml(tex)) == ("mrow", ("mi", "é"))
+    else:
+        with pytest.raises(ValueError, match=what):
+            mathml(tex)
+
+
+def test_single_letters_of_operators_stand_upright():
+    assert '<mi mathvariant="normal">E</mi>' in mathml(r"\operatorname{E} x")
+
+
+def test_displayed_formula_carries_its_source():
+    html = mathml("a < b", display=True)
+    assert html.startswith('<math display="block"><semantics>')
+    assert '<annotation encoding="application/x-tex">a &lt; b</annotation>' in html
+
+
+def test_value_in_a_formula_is_escaped_and_required():
+    assert "<mn>&lt;b&gt;</mn>" in mathml(r"d = \value{d}", {"d": "<b>"})
+    with pytest.raises(MissingPart, match="'d'"):
+        mathml(r"d = \value{d}")
+
+
+TREE = {
+    "plain": "Hello",
+    "sentence": "The <strong>{what}</strong> of $d_k$ is {size}.",
+    "formula": r"At $d_k = \value{d_k}$.",
+    "cited": "See [@known].",
+    "odd": "One $ too many",
+    "deep": {"er": "down"},
+}
+
+
+@pytest.fixture
+def words() -> Words:
+    return Words(TREE, {"other": {}, "known": {}}, {"size": "constant"})
+
+
+def test_words_fill_and_escape_values_but_not_their_own_markup(words):
+    text = words("sentence", what="<script>{size}</script> $x$ {{ 7*7 }}", size=3)
+    assert text == (
+        "The <strong>&lt;script&gt;{size}&lt;/script&gt; $x$ {{ 7*7 }}</strong> of "
+        "<math><mrow><msub><mi>d</mi><mi>k</mi></msub></mrow></math> is 3."
+    )
+
+
+def test_words_take_markup_as_it_is_and_constants_where_no_value_is_given(words):
+    assert "<em>x</em></strong>" in words("sentence", what=Markup("<em>x</em>"))
+    assert words("sentence", what="x").endswith("is constant.")
+
+
+def test_words_put_values_into_formulas(words):
+    assert "<mn>64</mn>" in words("formula", d_k="64")
+
+
+def test_words_number_their_references(words):
+    assert '<a class="cite" href="#ref-known">[2]</a>' in words("cited")
+    with pytest.raises(MissingPart, match="cite 'known'"):
+        Words(TREE)("cited")
+
+
+@pytest.mark.parametrize("key", ["nothing", "deep.nothing", "deep", "plain.er"])
+def test_missing_words_are_named(words, key):
+    with pytest.raises(MissingPart, match=re.escape(repr(key))):
+        words(key)
+
+
+def test_missing_value_is_named(words):
+    with pytest.raises(MissingPart, match=r"'sentence' need a value for 'what'"):
+        words("sentence")
+
+
+def test_formula_that_does_not_end_is_refused(words):
+    with pytest.raises(ValueError, match=r"odd number of \$"):
+        words("odd")
+
+
+def test_plain_words_refuse_markup(words):
+    assert words.plain("plain") == "Hello"
+    assert words.plain("deep.er") == "down"
+    for key in ("sentence", "formula", "cited"):
+        with pytest.raises(ValueError, match="markup"):
+            words.plain(key, what="x")
+
+
+def test_formula_keeps_its_comma_on_the_line():
+    assert rendering.glued(Markup("a <math>x</math>, b")) == 'a <span class="together"><math>x</math>,</span> b'
+    assert rendering.glued(Markup("a (<math>x</math>) b")) == 'a <span class="together">(<math>x</math>)</span> b'
+    assert rendering.glued(Markup("a <math>x</math> b")) == "a <math>x</math> b"
+    assert rendering.glued(Markup("<b><math>x</math></b>")) == "<b><math>x</math></b>"
+
+
+@pytest.mark.parametrize(
+    ("text", "formulas"),
+    [("d_k = 64", 1), ("√d_k", 1), ("1/√d_k", 1), ("Var(q·k) = c·d_k^a", 2), ("d_k²", 1), ("n_d_k", 0), ("d_keys", 0)],
+)
+def test_prose_sets_symbols_as_formulas(text, formulas):
+    assert prose(text).count("<math>") == formulas
+
+
+def test_prose_escapes_everything_else():
+    assert prose("<b> & d_k") == Markup("&lt;b&gt; &amp; ") + mathml("d_k")
+    assert prose("a < b") == "a &lt; b"
+
+
+def test_scale_rules_are_formulas_and_unknown_ones_literal():
+    assert shape(rendering.scale_rule("1/sqrt(d_k)"))[-1] == ("msqrt", ("mrow", ("msub", ("mi", "d"), ("mi", "k"))))
+    assert shape(rendering.scale_rule("none")) == ("mrow", ("mn", "1"))
+    assert rendering.scale_rule("<i>") == "&lt;i&gt;"
+
+
+def test_every_known_scale_rule_has_a_formula():
+    from sqrtdk import scalings
+
+    for name in scalings.SCALINGS:
+        assert rendering.scale_rule(name).startswith("<math>")
+
+
+BIB = """@article{one,
+  author = {A and B},
+  title = {T},
+  year = {1999},
+  doi = {10.1/x},
+}
+@misc{two,
+  author = {C},
+  title = {U},
+  year = {2000},
+}
+"""
+
+
+def test_references_are_read_in_order():
+    entries = rendering.read_references(BIB)
+    assert list(entries) == ["one", "two"]
+    assert entries["one"] == {"type": "article", "author": "A and B", "title": "T", "year": "1999", "doi": "10.1/x"}
+
+
+@pytest.mark.parametrize("broken", [BIB.replace("year = {2000}", ""), BIB.replace("two", "one")])
+def test_reference_without_a_field_or_with_a_taken_key_is_refused(broken):
+    with pytest.raises(MissingPart, match="reference"):
+        rendering.read_references(broken)
+
+
+def sources(template: str) -> dict[str, str]:
+    return {
+        "template.html.jinja": template,
+        "words/en.yaml": "hello: Hello {name}",
+        "formulas.yaml": "first: 'a'",
+        "references.bib": BIB,
+        "styles.css": "p > b { color: red }",
+    }
+
+
+def test_page_is_escaped_and_styles_are_not():
+    page = rendering.render(sources("{{ say('hello', name=name) }} {{ name }} {{ styles }}"), "en", {"name": "<i>"}, {})
+    assert page == "Hello &lt;i&gt; &lt;i&gt; p > b { color: red }"
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ nothing }}", "{{ record.nothing }}", "{% include 'nothing' %}", "{{ formulas.x }}"]
+)
+def test_page_with_a_missing_part_is_refused(template):
+    with pytest.raises(MissingPart, match="lacks a part"):
+        rendering.render(sources(template), "en", {"record": {}}, {})
+
+
+@pytest.mark.parametrize("name", list(sources("")))
+def test_missing_source_is_named(name):
+    given = {key: value for key, value in sources("").items() if key != name}
+    with pytest.raises(MissingPart, match=re.escape(name)):
+        rendering.render(given, "en", {}, {})
+
+
+RECORD = {name: name for name in ("id", "number", "title", "question", "caption", "alt", "reading", "caveat")}
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/></svg>'
+
+
+def test_figure_has_ids_of_its_own_and_its_rows_are_counted():
+    shown = rendering.figure(RECORD | {"id": "x"}, SVG, "a,b\n1,2\n3,4\n", "@misc{x}", "figures")
+    assert 'id="fig-x-title"' in shown["svg"]
+    assert shown["path"] == "figures/fig-x"
+    assert shown["rows"] == 2
+
+
+@pytest.mark.parametrize("name", sorted(RECORD))
+def test_figure_without_one_of_its_words_is_refused(name):
+    record = {key: value for key, value in RECORD.items() if key != name}
+    with pytest.raises(MissingPart, match=name):
+        rendering.figure(record, SVG, "", "", "figures")

@@ -1,0 +1,84 @@
+"""One place for looks: known keys, unknown keys, and marks that everybody can tell apart."""
+
+import itertools
+
+import pytest
+
+from sqrtdk import scalings, softmax, style
+
+DEFAULT = ["gaussian", "uniform", "rademacher", "laplace", "student_t", "shifted", "equicorrelated", "ar1", "aligned"]
+
+
+def _luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    dark, light = sorted([_luminance(one), _luminance(other)])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_unknown_keys_raise_and_name_the_known_ones():
+    for ask in (style.scaling, style.scaling_words, style.measure):
+        with pytest.raises(style.UnknownKey, match=r"no style for .* 'nonsense'; styles exist for \w+"):
+            ask("nonsense")
+    with pytest.raises(style.UnknownKey):
+        style.scalings(["none", "nonsense"])
+
+
+def test_every_scale_rule_and_measure_of_the_library_has_a_look():
+    for name in scalings.names():
+        assert style.scaling(name).label
+        assert style.scaling_words(name)
+    for name in softmax.MEASURES:
+        assert style.measure(name)
+
+
+def test_scale_rules_come_in_one_order():
+    assert style.scalings(["1/d_k", "none", "1/d_k"]) == ["none", "1/d_k"]
+
+
+def test_a_builtin_ensemble_looks_the_same_in_every_run():
+    everything = style.ensembles(DEFAULT)
+    assert style.ensembles(["mine", "aligned", "yours"])["aligned"] == everything["aligned"]
+    assert len({(look.colour, look.marker) for look in everything.values()}) == len(DEFAULT)
+
+
+def test_an_unknown_ensemble_is_labelled_literally_and_looks_like_no_other():
+    looks = style.ensembles([*DEFAULT, "<b>$x_{", "mine"])
+    assert looks["<b>$x_{"].label == "<b>$x_{"
+    assert len({(look.colour, look.marker, look.dash) for look in looks.values()}) == len(looks)
+    assert list(looks) == [*DEFAULT, "<b>$x_{", "mine"]
+
+
+def test_colour_is_never_the_only_sign():
+    looks = list(style.ensembles([*DEFAULT, *(f"extra_{i}" for i in range(40))]).values())
+    for one, other in itertools.combinations(looks[:11], 2):
+        assert one.marker != other.marker
+    assert len({(look.colour, look.marker, look.dash) for look in looks}) == len(looks)
+    rules = [style.scaling(name) for name in scalings.names()]
+    for one, other in itertools.combinations(rules, 2):
+        assert one.colour != other.colour
+        assert one.marker != other.marker
+        assert one.dash != other.dash
+
+
+def test_every_colour_can_be_seen_on_a_white_and_on_a_dark_page():
+    colours = {look.colour for look in style.ensembles([f"extra_{i}" for i in range(40)]).values()}
+    colours |= {style.scaling(name).colour for name in scalings.names()}
+    colours |= {look.colour for look in style.sequence(list(range(9))).values()}
+    for colour in colours:
+        assert _contrast(colour, "#ffffff") >= 3, colour
+        assert _contrast(colour, "#161616") >= 3, colour
+    assert _contrast("#ffffff", "#eeeeee") < 3  # the measure itself can fail
+
+
+def test_an_ordered_series_has_ordered_and_different_looks():
+    looks = style.sequence([16, 64, 256, 1024])
+    assert list(looks) == [16, 64, 256, 1024]
+    assert len({look.colour for look in looks.values()}) == 4
+    assert len({look.marker for look in looks.values()}) == 4
+    assert style.sequence([64])[64].label == "64"
+    assert style.sequence([]) == {}

@@ -1,0 +1,238 @@
+"""Tables: every cell says what its frame says, rounded by its error, and what does not exist is not invented."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic_results
+
+from sqrtdk import laws, numbers, tables
+from sqrtdk.tables import NONE, Cell
+
+MOMENTS = synthetic_results.moments()
+SPECS = {"gaussian": {"family": "gaussian"}, "student_t": {"family": "student_t", "df": 10}}
+
+
+def measures(ensemble="gaussian", d_k=64, n_keys=(16, 64), rules=("none", "1/sqrt(d_k)")) -> dict[str, pd.DataFrame]:
+    """Return softmax tables in which every number can be told from every other."""
+    rows = ([], [])
+    value = 1.0
+    for n in n_keys:
+        for rule in rules:
+            key = {"ensemble": ensemble, "d_k": d_k, "n_keys": n, "scaling": rule}
+            for table, names in zip(rows, (tables.SATURATION_MEASURES, tables.GRADIENT_MEASURES), strict=True):
+                for name in names:
+                    value += 1
+                    table.append(key | {"measure": name, "estimate": value, "se": 0.01, "theory": np.nan})
+                    table[-1] |= {"median": value + 0.5, "median_se": 0.02}
+    frames = {"softmax_saturation": pd.DataFrame(rows[0]), "gradient_magnitude": pd.DataFrame(rows[1])}
+    return frames | {"moments": MOMENTS}
+
+
+def rows_of(table) -> dict[str, tuple[Cell, ...]]:
+    return {row[0].text or row[0].word: row for row in table.rows}
+
+
+def test_numbers_are_rounded_by_their_error_and_missing_ones_are_a_dash():
+    assert tables.estimate(1.23456, 0.012).text == numbers.with_error(1.23456, 0.012) == "1.235(12)"
+    assert tables.estimate(math.nan, 0.1) == tables.estimate(None, None) == NONE
+    noted = tables.estimate(1.0, 0.1, "2", "tables.exact")
+    assert (noted.note, noted.note_word) == ("2", "tables.exact")
+    assert tables.estimate(1.0, 0.1, "", "tables.exact").note_word == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.09375, "0.09375"),
+        (0.00375, "0.00375"),
+        (64.0, "64"),
+        (100.0, "100"),
+        (1.0000000001, "1"),
+        (1.5e-9, "1.5 × 10⁻⁹"),
+    ],
+)
+def test_exact_numbers_have_no_zeros_that_look_known(value, text):
+    assert tables.exact(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.26, "+1.3"), (-1.26, "−1.3"), (-0.01, "0.0"), (0.0, "0.0"), (math.nan, "")]
+)
+def test_deviations_have_a_sign(value, text):
+    assert tables.signed(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "se", "exact", "z"),
+    [
+        (3.0, 0.5, 2.0, 2.0),
+        (3.0, 0.0, 2.0, None),
+        (3.0, math.nan, 2.0, None),
+        (3.0, 0.5, math.nan, None),
+        (None, 1, 1, None),
+    ],
+)
+def test_z_score(value, se, exact, z):
+    assert tables.z_score(value, se, exact) == z
+
+
+def test_pick_wants_one_row_and_names_what_it_looked_for():
+    frame = pd.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "x"]})
+    assert tables.pick(frame, "it", a=1, b="y") == {"a": 1, "b": "y"}
+    for where, count in (({"a": 1}, 2), ({"a": 3}, 0)):
+        with pytest.raises(ValueError, match=rf"it has {count} rows for \{{'a': {where['a']}\}}"):
+            tables.pick(frame, "it", **where)
+
+
+def test_ensembles_show_estimate_exact_value_and_z():
+    table = tables.ensembles(MOMENTS, SPECS, 64)
+    rows = rows_of(table)
+    assert list(rows) == list(synthetic_results.ENSEMBLES)
+    cells = dict(zip(table.columns, rows["student_t"], strict=True))
+    frame = MOMENTS[(MOMENTS["ensemble"] == "student_t") & (MOMENTS["d_k"] == 64)].iloc[0]
+    assert cells["ensemble"].note == "family: student_t, df: 10"
+    assert cells["variance"].text == numbers.with_error(frame["variance"], frame["variance_se"])
+    assert cells["variance"].note == "64"
+    assert float(cells["z_variance"].text.replace("−", "-")) == pytest.approx(
+        (frame["variance"] - 64) / frame["variance_se"], abs=0.06
+    )
+    assert cells["reached"].note == frame["stopped_by"]
+    assert table.values == {"d_k": "64"}
+
+
+def test_ensembles_without_an_exact_value_or_an_error_say_nothing_of_it():
+    moments = MOMENTS[MOMENTS["d_k"] == 64].copy()
+    moments.loc[:, ["exact_mean", "variance_se", "relative_se"]] = np.nan
+    table = tables.ensembles(moments, {}, 64)
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert cells["mean"].note == ""
+    assert cells["z_mean"] == cells["z_variance"] == NONE
+    assert cells["reached"].word == "tables.none"
+
+
+def test_laws_show_the_exponent_its_interval_and_the_selected_law():
+    frame = laws.fit_variance_laws(MOMENTS, 64)
+    table = tables.laws(frame, "variance_laws", ("power", "exponent"))
+    rows = rows_of(table)
+    fit = tables.pick(frame, "it", ensemble="gaussian", law="power", parameter="exponent")
+    cells = dict(zip(table.columns, rows["gaussian"], strict=True))
+    assert cells["leading"].text == numbers.with_error(fit["estimate"], fit["se"])
+    assert cells["interval"].text == numbers.interval(fit["ci_low"], fit["ci_high"])
+    assert cells["selected"].word == "laws.linear"
+    assert cells["parameters"].text.startswith("slope 1.0")
+    quadratic = dict(zip(table.columns, rows["equicorrelated"], strict=True))
+    assert quadratic["selected"].word == "laws.quadratic"
+    assert quadratic["parameters"].text.count(";") == 1
+
+
+def test_laws_of_the_mean_without_a_parameter():
+    table = tables.laws(laws.fit_mean_laws(MOMENTS), "mean_laws", ("linear", "slope"))
+    cells = dict(zip(table.columns, rows_of(table)["gaussian"], strict=True))
+    assert cells["selected"].word == "laws.zero"
+    assert cells["parameters"] == NONE
+
+
+def test_laws_that_are_not_estimable_say_why():
+    frame = laws.fit_variance_laws(MOMENTS[MOMENTS["d_k"] == 4], 64)
+    table = tables.laws(frame, "variance_laws", ("power", "exponent"))
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert cells["leading"].word == "tables.not_estimable"
+    assert "needs at least 3" in cells["leading"].note
+    assert cells["interval"] == cells["exact"] == NONE
+    assert cells["selected"].word == "tables.no_law"
+    assert cells["selected"].note
+
+
+def test_laws_want_the_leading_parameter_of_every_ensemble():
+    frame = laws.fit_variance_laws(MOMENTS, 64)
+    with pytest.raises(ValueError, match=r"variance_laws.csv has 0 rows for gaussian, power, exponent"):
+        tables.laws(frame[frame["parameter"] != "exponent"], "variance_laws", ("power", "exponent"))
+
+
+def test_contrast_puts_each_rule_in_its_own_column():
+    frames = measures()
+    table = tables.contrast(frames, "gaussian", 64, 64)
+    assert table.columns == ("measure", "scaling:none", "scaling:1/sqrt(d_k)")
+    rows = rows_of(table)
+    for name in tables.SATURATION_MEASURES:
+        for column, rule in enumerate(("none", "1/sqrt(d_k)"), start=1):
+            row = tables.pick(frames["softmax_saturation"], "it", measure=name, n_keys=64, scaling=rule)
+            assert rows[f"measures.{name}"][column].text == numbers.with_error(row["estimate"], row["se"])
+    row = tables.pick(frames["gradient_magnitude"], "it", measure="grad_query", n_keys=64, scaling="none")
+    assert rows["measures.grad_query_rms"][1].text == numbers.with_error(row["estimate"], 0.01)
+    assert rows["measures.grad_query_median"][1].text == numbers.with_error(row["median"], 0.02)
+
+
+def test_standard_deviation_of_the_logits_follows_the_rule_and_the_delta_method():
+    row = {"d_k": 64, "variance": 64.0, "variance_se": 0.64}
+    assert tables.logit_std(row, "none", 8) == pytest.approx((8.0, 0.04))
+    assert tables.logit_std(row, "1/sqrt(d_k)", 8) == pytest.approx((1.0, 0.005))
+    assert tables.logit_std(row, "1/d_k", 8) == pytest.approx((0.125, 0.000625))
+    assert all(map(math.isnan, tables.logit_std(row | {"variance": math.nan}, "none", 8)))
+    std, se = tables.logit_std(row | {"variance": 0.0, "variance_se": 0.0}, "none", 8)
+    assert std == 0
+    assert math.isnan(se)
+
+
+@pytest.mark.parametrize(("key", "frame"), [("saturation", "softmax_saturation"), ("gradients", "gradient_magnitude")])
+def test_tables_by_rule_have_a_row_for_each_number_of_keys_and_rule(key, frame):
+    frames = measures()
+    table = tables.by_rule(frames[frame], key, "gaussian", 64)
+    assert [(row[0].text, row[1].text) for row in table.rows] == [
+        (n, rule) for n in ("16", "64") for rule in ("none", "1/sqrt(d_k)")
+    ]
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert len({cell.text for row in table.rows for cell in row[2:]}) == len(table.rows) * (len(table.columns) - 2)
+
+
+def test_tables_by_rule_show_theory_and_a_dash_where_a_measure_is_undefined():
+    frame = measures()["softmax_saturation"]
+    frame.loc[0, "theory"] = 2.5
+    frame.loc[frame["measure"] == "normalised_entropy", "estimate"] = np.nan
+    table = tables.by_rule(frame, "saturation", "gaussian", 64)
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (cells["max_weight"].note, cells["max_weight"].note_word) == ("2.5", "tables.theory")
+    assert cells["normalised_entropy"] == NONE
+
+
+def test_missing_measure_is_an_error():
+    frame = measures()["softmax_saturation"]
+    with pytest.raises(ValueError, match="'measure': 'effective_keys'"):
+        tables.by_rule(frame[frame["measure"] != "effective_keys"], "saturation", "gaussian", 64)
+
+
+def test_real_heads_have_a_row_each_and_none_without_heads():
+    frame = synthetic_results.real_heads(layers=2, heads=3)
+    table = tables.real_heads(frame)
+    assert [row[0].text for row in table.rows] == [
+        f"minilm_l6 {layer}.{head}" for layer in range(2) for head in range(3)
+    ]
+    cells = dict(zip(table.columns, table.rows[4], strict=True))
+    assert cells["logit_std"].text == numbers.with_error(frame["logit_std"][4], frame["logit_std_se"][4])
+    assert tables.real_heads(frame.head(0)).rows == ()
+    assert tables.real_heads(pd.DataFrame()).rows == ()
+
+
+def test_columns_of_numbers_are_known():
+    table = tables.ensembles(MOMENTS, SPECS, 64)
+    assert table.numeric == (False, *[True] * (len(table.columns) - 1))
+    assert tables.real_heads(pd.DataFrame()).numeric[0] is False
+
+
+def test_specification_is_spelled_as_in_the_configuration():
+    spec = {"family": "x", "a": 0.5, "b": True, "c": "<i>"}
+    assert tables.specification(spec) == "family: x, a: 0.5, b: true, c: <i>"
+
+
+def test_report_has_its_tables_in_order():
+    frames = measures() | {
+        "variance_laws": laws.fit_variance_laws(MOMENTS, 64),
+        "mean_laws": laws.fit_mean_laws(MOMENTS),
+        "real_heads": synthetic_results.real_heads(layers=1),
+    }
+    found = tables.report_tables(frames, SPECS, "gaussian", 64, 64)
+    order = ["contrast", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients", "real_heads"]
+    assert list(found) == order
+    assert [table.key for table in found.values()] == order

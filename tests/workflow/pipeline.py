@@ -1,0 +1,84 @@
+"""Runs of the pipeline for the tests: a small configuration, copies of the source, and what a run would do."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = """
+d_k: [1, 2, 4, 64]
+n_keys: [4, 16]
+precision: 0.05
+max_scalars: 1e5
+softmax_logits: 2000
+ensembles: {uniform: null, laplace: null, student_t: null, shifted: null, ar1: null}
+"""
+ENSEMBLES = ("gaussian", "rademacher", "equicorrelated", "aligned")
+WIDTHS = (1, 2, 4, 64)
+NOT_HASHED = ("run.json", "logs", "benchmarks")
+
+
+def snakemake(folder: Path, *arguments: str, source: Path = ROOT, check: bool = True) -> subprocess.CompletedProcess:
+    """Run the workflow of `source` in `folder` as a person would, and return its output as text."""
+    command = [sys.executable, "-m", "snakemake", "-s", str(source / "Snakefile"), "-d", str(folder), *arguments]
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=500)
+    if check:
+        assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def small(folder: Path) -> list[str]:
+    """Return the options that select the small configuration, whose file is written into the folder."""
+    overlay = folder / "small.yaml"
+    overlay.write_text(SMALL)
+    return ["--configfile", str(overlay)]
+
+
+def planned(folder: Path, *arguments: str, source: Path = ROOT) -> dict[str, int]:
+    """Return how many jobs of each rule a run would start now."""
+    output = snakemake(folder, "--cores", "1", "--dry-run", *arguments, source=source).stdout
+    table = re.search(r"^job +count\n-+ +-+\n(.*?)^total", output, re.MULTILINE | re.DOTALL)
+    if table is None:
+        assert "Nothing to be done" in output
+        return {}
+    counts = dict(line.split() for line in table[1].splitlines())
+    return {rule: int(count) for rule, count in counts.items() if rule != "all"}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every result that must not depend on when, where or how it was made."""
+    results = folder / "results"
+    return {
+        str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(results.rglob("*"))
+        if path.is_file() and path.relative_to(results).parts[0] not in NOT_HASHED
+    }
+
+
+def copy_source(folder: Path) -> Path:
+    """Copy the source as it is now, with its history, so that a test can edit it."""
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        source, target = ROOT / name, folder / name
+        if source.is_symlink() or source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    shutil.copytree(ROOT / ".git", folder / ".git")
+    return folder
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace the only occurrence of a text in a file."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
+    path.write_text(text.replace(old, new), encoding="utf-8")

@@ -1,0 +1,89 @@
+"""What stops a run before it starts, and what a run that was killed leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pipeline
+import pytest
+from pipeline import ROOT, small, snakemake
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ("d_k=[0]", ["d_k", "0"]),
+        ("d_k=[-4]", ["d_k", "-4"]),
+        ("d_k=[8,8]", ["d_k", "8"]),
+        ("precision=nan", ["precision", "nan"]),
+        ("precison=0.1", ["precison", "precision"]),
+        ("seed=false", ["seed", "false"]),
+        ("scalings=[1/sqrt(dk)]", ["1/sqrt(dk)", "1/sqrt(d_k)"]),
+        ("ensembles={mine: {family: gausian}}", ["ensembles.mine.family", "gausian", "gaussian"]),
+        ("ensembles={mine: {family: equicorrelated, query_rho: -0.5, key_rho: 0.1}}", ["query_rho", "-0.5"]),
+        ("ensembles={mine: {family: gaussian, sd: 2}}", ["ensembles.mine.sd", "query_sd"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_mistake_in_the_configuration_starts_no_job(tmp_path, change, parts):
+    done = snakemake(tmp_path, "--cores", "1", *small(tmp_path), "--config", change, check=False)
+    assert done.returncode != 0
+    assert not (tmp_path / "results").exists()
+    for part in parts:
+        assert part in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "jsonschema" not in done.stderr
+
+
+def test_all_mistakes_come_at_once(tmp_path):
+    changes = ["precision=-1", "seed=x", "tail_d_k=0"]
+    done = snakemake(tmp_path, "--cores", "1", "--config", *changes, check=False)
+    for key in ("precision", "seed", "tail_d_k"):
+        assert key in done.stderr
+
+
+def test_without_cores_the_default_profile_is_used(tmp_path):
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "-d", str(tmp_path), *small(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100)
+    assert done.returncode == 0
+    assert "simulate_moments" in done.stdout
+
+
+def test_lint_finds_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--lint", "-d", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+    target = "results/moments.csv"
+    snakemake(whole, "--cores", "2", target, *small(whole))
+    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-d", str(killed), "--cores", "2"]
+    process = subprocess.Popen(
+        [*command, target, *small(killed)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=killed,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 200
+    while not list(killed.glob("results/cells/moments/*/*.json")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (killed / target).exists()
+    snakemake(killed, "--unlock", *small(killed))
+    snakemake(killed, "--cores", "2", target, *small(killed))
+    assert pipeline.digests(killed) == pipeline.digests(whole)

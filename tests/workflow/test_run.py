@@ -1,0 +1,213 @@
+"""A small run of the whole pipeline: its tables, its bytes, and which jobs an edit starts again."""
+
+import csv
+import json
+
+import pipeline
+import pytest
+import yaml
+from pipeline import ENSEMBLES, ROOT, WIDTHS, planned, small, snakemake
+
+CELLS = len(ENSEMBLES) * len(WIDTHS)
+REPORT = {"render_report": 1}
+RECORD = {"write_provenance": 1, **REPORT}
+N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nNUMBER = " in path.read_text()])
+FIGURES = {"draw_figure": N_FIGURES, "write_manifest": 1, **RECORD}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run the workflow from elsewhere, on two cores, in a folder with an awkward name."""
+    folder = tmp_path_factory.mktemp("it's a run")
+    done = snakemake(folder, "--cores", "2", *small(folder))
+    return folder, done.stdout
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Run a copy of the source in its own folder, on one core."""
+    folder = pipeline.copy_source(tmp_path_factory.mktemp("copy"))
+    snakemake(folder, "--cores", "1", *small(folder), source=folder)
+    return folder
+
+
+def table(folder, name):
+    with (folder / "results" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class TestResults:
+    def test_summary_says_where_how_long_and_what(self, run):
+        output = run[1]
+        assert "results/report.html" in output
+        assert "cores" in output
+        assert "grows as d_k to the power 1.0" in output or "grows as d_k to the power 0.9" in output
+
+    def test_columns_are_those_that_the_data_dictionary_explains(self, run):
+        dictionary = yaml.safe_load((ROOT / "workflow/schemas/results.yaml").read_text(encoding="utf-8"))["files"]
+        tables = {path.name for path in (run[0] / "results").glob("*.csv")}
+        assert tables == {name for name in dictionary if name.endswith(".csv")}
+        for name in tables:
+            with (run[0] / "results" / name).open(encoding="utf-8") as file:
+                assert file.readline().strip().split(",") == list(dictionary[name]["columns"]), name
+
+    def test_every_cell_and_every_head_has_its_moments(self, run):
+        rows = table(run[0], "moments.csv")
+        simulated = [(row["ensemble"], int(row["d_k"])) for row in rows if row["stopped_by"] != "enumerated"]
+        assert simulated == [(ensemble, d_k) for ensemble in ENSEMBLES for d_k in WIDTHS]
+        assert sum(row["stopped_by"] == "enumerated" for row in rows) == 72
+
+    def test_estimates_stand_beside_exact_values(self, run):
+        for row in table(run[0], "moments.csv"):
+            if row["exact_variance"] and row["stopped_by"] != "degenerate":
+                z = (float(row["variance"]) - float(row["exact_variance"])) / float(row["variance_se"])
+                assert abs(z) < 5, row
+
+    def test_no_number_is_infinite_or_not_a_number(self, run):
+        for path in (run[0] / "results").glob("*.csv"):
+            if path.name != "score_histograms.csv":
+                text = path.read_text(encoding="utf-8").lower()
+                assert ",inf" not in text, path
+                assert ",nan" not in text, path
+
+    def test_real_heads_have_the_independence_formula_beside_them(self, run):
+        head = next(row for row in table(run[0], "real_heads.csv") if (row["layer"], row["head"]) == ("0", "2"))
+        assert float(head["logit_std"]) == pytest.approx(17.1, abs=0.05)
+        assert float(head["variance"]) / float(head["independence_variance"]) == pytest.approx(
+            float(head["independence_ratio"])
+        )
+
+    def test_softmax_tables_hold_every_combination(self, run):
+        for name in ("softmax_saturation.csv", "gradient_magnitude.csv"):
+            keys = [
+                (row["ensemble"], row["d_k"], row["n_keys"], row["scaling"], row["measure"])
+                for row in table(run[0], name)
+            ]
+            assert len(keys) == len(set(keys))
+            assert len(keys) % (CELLS * 2 * 3) == 0
+
+    def test_a_second_run_does_nothing(self, run):
+        assert "Nothing to be done" in snakemake(run[0], "--cores", "2", *small(run[0])).stdout
+
+    def test_figures_come_in_every_format(self, run):
+        manifest = json.loads((run[0] / "results/figures/manifest.json").read_text(encoding="utf-8"))["figures"]
+        assert len(manifest) == N_FIGURES
+        for figure in manifest:
+            for kind in ("svg", "pdf", "png", "csv", "bib", "json"):
+                assert (run[0] / f"results/figures/fig-{figure}.{kind}").stat().st_size > 0
+
+
+# What each configuration key starts again, after a run of the small configuration.
+SOFTMAX = {"simulate_softmax": CELLS, "collect_softmax": 1, **FIGURES}
+MOMENTS = {"simulate_moments": CELLS, "collect_moments": 1, "fit_variance_laws": 1, **FIGURES}
+
+
+def only_using(jobs, *tables):
+    """Leave of the figures those that are drawn from one of these tables."""
+    from sqrtdk import figures
+
+    n = sum(bool(set(figures.load(name).INPUTS) & set(tables)) for name in figures.names())
+    return {**jobs, "draw_figure": n}
+
+
+MOMENT_TABLES = ("moments", "score_histograms", "variance_laws", "mean_laws", "real_heads")
+SOFTMAX_TABLES = ("softmax_saturation", "gradient_magnitude")
+EDITS = {
+    "title=Another": REPORT,
+    "seed=7": {**MOMENTS, **SOFTMAX, "draw_figure": N_FIGURES},
+    "precision=0.04": only_using(MOMENTS, *MOMENT_TABLES),
+    "max_scalars=2e5": only_using(MOMENTS, *MOMENT_TABLES),
+    "softmax_logits=3000": only_using(SOFTMAX, *SOFTMAX_TABLES),
+    "n_keys=[4,16,32]": only_using(SOFTMAX, *SOFTMAX_TABLES),
+    "scalings=[none]": only_using(SOFTMAX, *SOFTMAX_TABLES),
+    "tail_d_k=4": only_using({"fit_variance_laws": 1, **FIGURES}, "variance_laws", "mean_laws"),
+    "d_k=[1,2,4,8,64]": {
+        **MOMENTS,
+        **SOFTMAX,
+        "simulate_moments": len(ENSEMBLES),
+        "simulate_softmax": len(ENSEMBLES),
+        "draw_figure": N_FIGURES,
+    },
+    "d_k=[1,2,64]": {
+        **{rule: n for rule, n in {**MOMENTS, **SOFTMAX}.items() if not rule.startswith("simulate")},
+        "draw_figure": N_FIGURES,
+    },
+    "ensembles={mine: {family: logistic}}": {
+        **MOMENTS,
+        **SOFTMAX,
+        "simulate_moments": len(WIDTHS),
+        "simulate_softmax": len(WIDTHS),
+        "draw_figure": N_FIGURES,
+    },
+    "ensembles={aligned: {rho: 0.6}}": {
+        **MOMENTS,
+        **SOFTMAX,
+        "simulate_moments": len(WIDTHS),
+        "simulate_softmax": len(WIDTHS),
+        "draw_figure": N_FIGURES,
+    },
+    "dumps={minilm_l6: {scaling: none}}": only_using(
+        {"describe_heads": 1, "collect_moments": 1, "fit_variance_laws": 1, **FIGURES}, *MOMENT_TABLES
+    ),
+    "language=en": {},
+}
+
+
+@pytest.mark.parametrize("change", EDITS, ids=str)
+def test_a_configuration_edit_starts_only_what_depends_on_it(run, change):
+    assert planned(run[0], *small(run[0]), "--config", change) == EDITS[change]
+
+
+def test_every_configuration_key_has_its_edit():
+    keys = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))["properties"]
+    assert {change.split("=")[0] for change in EDITS} == set(keys)
+
+
+class TestCopy:
+    def test_bytes_do_not_depend_on_cores_folder_or_time(self, run, copy):
+        one, other = pipeline.digests(run[0]), pipeline.digests(copy)
+        assert one.keys() == other.keys()
+        assert {name for name in one if one[name] != other[name]} == set()
+
+    @pytest.mark.parametrize(
+        ("file", "old", "new", "expected"),
+        [
+            ("scripts/sqrtdk/figures/kurtosis.py", "\nNUMBER = ", "\n\nNUMBER = ", {**FIGURES, "draw_figure": 1}),
+            ("scripts/sqrtdk/moments.py", "TRUSTED_SKEWNESS = 0.1\n", "TRUSTED_SKEWNESS = 0.2\n", None),
+            ("scripts/sqrtdk/softmax.py", "SATURATED_WEIGHT = 0.99\n", "SATURATED_WEIGHT = 0.98\n", None),
+            ("report/styles.css", ":root {", ":root  {", RECORD),
+            ("README.md", "# ", "#  ", {}),
+        ],
+        ids=["figure", "moments", "softmax", "style", "readme"],
+    )
+    def test_an_edited_source_starts_only_what_uses_it(self, copy, file, old, new, expected):
+        if expected is None:
+            stage = MOMENTS if "moments" in file else SOFTMAX
+            expected = only_using(stage, *(MOMENT_TABLES if "moments" in file else SOFTMAX_TABLES))
+        path = copy / file
+        original = path.read_text(encoding="utf-8")
+        path.write_text(original.replace(old, new, 1), encoding="utf-8")
+        try:
+            assert path.read_text(encoding="utf-8") != original
+            # Provenance records whether the source differs from its commit, which the edit may change.
+            jobs = planned(copy, *small(copy), source=copy)
+            assert {**jobs, **({} if expected else dict.fromkeys(RECORD))} == {
+                **expected,
+                **({} if expected else dict.fromkeys(RECORD)),
+            }
+        finally:
+            path.write_text(original, encoding="utf-8")
+
+    def test_a_touch_starts_nothing(self, copy):
+        (copy / "scripts/sqrtdk/moments.py").touch()
+        assert planned(copy, *small(copy), source=copy) == {}
+
+    def test_a_new_width_and_ensemble_leave_all_other_numbers(self, copy):
+        before = {(row["ensemble"], row["d_k"]): row for row in table(copy, "moments.csv")}
+        softmax = {tuple(row.values()) for row in table(copy, "softmax_saturation.csv")}
+        changes = ["--config", "d_k=[1,2,3,4,64]", "ensembles={mine: {family: uniform}}", "n_keys=[4,8,16]"]
+        targets = ["results/moments.csv", "results/softmax_saturation.csv"]
+        snakemake(copy, "--cores", "2", *targets, *small(copy), *changes, source=copy)
+        after = {(row["ensemble"], row["d_k"]): row for row in table(copy, "moments.csv")}
+        assert {key: after[key] for key in before} == before
+        assert softmax < {tuple(row.values()) for row in table(copy, "softmax_saturation.csv")}

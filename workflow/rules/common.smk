@@ -1,0 +1,74 @@
+# Needs: the merged configuration. Makes: CONFIG (understood exactly), and the few helpers that all rules share.
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+STARTED = time.time()
+# Relative, so that a folder that was moved or cloned is not taken for another workflow.
+SOURCE = Path(os.path.relpath(Path(str(workflow.current_basedir)).parent.parent))
+SCRIPTS = SOURCE / "scripts"
+PYTHON = sys.executable
+sys.path.insert(0, str(SCRIPTS.resolve()))
+
+import dependencies
+from sqrtdk import config as configuration
+
+try:
+    CONFIG = configuration.validate(
+        config,
+        configuration.load_schema(SOURCE / "workflow/schemas/config.schema.yaml"),
+        files=workflow.configfiles,
+        arguments=workflow.config_settings.config_args,
+        folders=[Path("."), SOURCE],
+    )
+except configuration.ConfigError as error:
+    sys.exit(str(error))
+
+# Numbers belong to the libraries that made them: with another version they are made again.
+ENVIRONMENT = {"python": platform.python_version()} | {
+    name: importlib.metadata.version(name) for name in ("numpy", "scipy", "pandas", "matplotlib", "seaborn", "jinja2")
+}
+
+
+def script(name, *modules):
+    """The files that a rule's script depends on, itself first."""
+    first = f"{name}.py"
+    files = dependencies.source_files(first, *modules)
+    return [str(SCRIPTS / file) for file in [first, *(f for f in files if f != first)]]
+
+
+def versions(*names):
+    return {name: ENVIRONMENT[name] for name in ("python", *names)}
+
+
+def as_json(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def start():
+    """Lift Snakemake's limit on the rate of submissions where nothing is submitted.
+
+    Each scheduling pass under the limit starts a timer that never stops, so that passes, and with them the time of a
+    run, grow with the square of the number of jobs: with 240 jobs they took longer than the jobs.
+    """
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
+
+
+def finish():
+    """Print the summary of a run that did something."""
+    import finish_run
+
+    print("\n" + finish_run.finish_run(STARTED, workflow.cores, Path("results")))
+
+
+wildcard_constraints:
+    ensemble="[a-z][a-z0-9_]*",
+    dump="[a-z][a-z0-9_]*",
+    figure="[a-z][a-z0-9-]*",
+    d_k="[0-9]+",

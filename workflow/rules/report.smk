@@ -1,0 +1,102 @@
+# Needs: the tables, the figures and the sources of the report.
+# Makes: results/report.html, results/provenance.json and results/README.md.
+
+import subprocess
+
+REPORT_SOURCES = sorted(str(path) for path in (SOURCE / "report").rglob("*") if path.is_file())
+CODE = sorted(
+    str(path)
+    for pattern in ("Snakefile", "workflow/**/*.smk", "workflow/**/*.yaml", "scripts/**/*.py", "report/**/*")
+    for path in SOURCE.glob(pattern)
+    if path.is_file() and "__pycache__" not in path.parts
+)
+TABLES = {
+    name: f"results/{name}.csv"
+    for name in (
+        "moments", "variance_laws", "mean_laws", "softmax_saturation", "gradient_magnitude", "real_heads"
+    )
+}  # fmt: skip
+# What only words the report differently is no part of what the numbers were made from.
+NUMERIC_CONFIG = {key: value for key, value in CONFIG.items() if key not in ("title", "language")}
+
+
+def default_configuration():
+    defaults = configuration.validate({}, configuration.load_schema(SOURCE / "workflow/schemas/config.schema.yaml"), folders=[SOURCE])
+    return {key: defaults[key] for key in NUMERIC_CONFIG}
+
+
+def commit():
+    def git(*arguments):
+        command = ["git", "-C", str(SOURCE), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = " with uncommitted changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+        return git("rev-parse", "HEAD") + changed
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+rule write_provenance:
+    input:
+        script=script("write_provenance"),
+        code=CODE,
+    output:
+        provenance="results/provenance.json",
+    params:
+        configuration=as_json(NUMERIC_CONFIG),
+        default=as_json(default_configuration()),
+        commit=commit(),
+        versions=ENVIRONMENT,
+    log:
+        "results/logs/write_provenance.log",
+    benchmark:
+        "results/benchmarks/write_provenance.tsv"
+    message:
+        "record what the results are made from"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --configuration {params.configuration:q} --default {params.default:q}"
+        " --commit {params.commit:q} --sources {input.code:q} --output {output.provenance:q} > {log:q} 2>&1"
+
+
+rule render_report:
+    input:
+        script=script("render_report"),
+        sources=REPORT_SOURCES,
+        figures=FIGURE_FILES,
+        provenance="results/provenance.json",
+        **TABLES,
+    output:
+        report="results/report.html",
+    params:
+        title=CONFIG["title"],
+        language=CONFIG["language"],
+        versions=versions("pandas", "jinja2"),
+    log:
+        "results/logs/render_report.log",
+    benchmark:
+        "results/benchmarks/render_report.tsv"
+    message:
+        "render the report"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --figures {input.figures:q} --moments {input.moments:q}"
+        " --variance-laws {input.variance_laws:q} --mean-laws {input.mean_laws:q}"
+        " --softmax-saturation {input.softmax_saturation:q} --gradient-magnitude {input.gradient_magnitude:q}"
+        " --real-heads {input.real_heads:q} --provenance {input.provenance:q} --title {params.title:q}"
+        " --language {params.language:q} --sources {input.sources:q} --output {output.report:q} > {log:q} 2>&1"
+
+
+rule describe_results:
+    input:
+        script=script("describe_results"),
+        words=str(SOURCE / "workflow/schemas/results.yaml"),
+    output:
+        readme="results/README.md",
+    log:
+        "results/logs/describe_results.log",
+    benchmark:
+        "results/benchmarks/describe_results.tsv"
+    message:
+        "say what each file in results/ is"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --words {input.words:q} --readme {output.readme:q} > {log:q} 2>&1"

@@ -1,0 +1,70 @@
+# Needs: the ensembles and dumps of the configuration.
+# Makes: results/moments.csv, results/score_histograms.csv, results/real_heads.csv, from one job for each cell.
+
+
+rule simulate_moments:
+    input:
+        script=script("simulate_moments"),
+    output:
+        cell="results/cells/moments/{ensemble}/{d_k}.json",
+    params:
+        spec=lambda wildcards: as_json(CONFIG["ensembles"][wildcards.ensemble]),
+        seed=CONFIG["seed"],
+        precision=CONFIG["precision"],
+        max_scalars=CONFIG["max_scalars"],
+        versions=versions("numpy"),
+    log:
+        "results/logs/simulate_moments/{ensemble}/{d_k}.log",
+    benchmark:
+        "results/benchmarks/simulate_moments/{ensemble}/{d_k}.tsv"
+    message:
+        "simulate q·k of {wildcards.ensemble} at d_k = {wildcards.d_k}"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
+        " --seed {params.seed} --precision {params.precision} --max-scalars {params.max_scalars}"
+        " --cell {output.cell:q} > {log:q} 2>&1"
+
+
+rule describe_heads:
+    input:
+        script=script("describe_heads"),
+        dump=lambda wildcards: configuration.find_file(CONFIG["dumps"][wildcards.dump]["file"], [Path("."), SOURCE]),
+    output:
+        heads="results/cells/heads/{dump}.json",
+    params:
+        scaling=lambda wildcards: CONFIG["dumps"][wildcards.dump]["scaling"],
+        versions=versions("numpy"),
+    log:
+        "results/logs/describe_heads/{dump}.log",
+    benchmark:
+        "results/benchmarks/describe_heads/{dump}.tsv"
+    message:
+        "enumerate the token pairs of every head of {wildcards.dump}"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --dump {wildcards.dump} --file {input.dump:q} --scaling {params.scaling:q}"
+        " --output {output.heads:q} > {log:q} 2>&1"
+
+
+rule collect_moments:
+    input:
+        script=script("collect_moments"),
+        cells=expand("results/cells/moments/{ensemble}/{d_k}.json", ensemble=CONFIG["ensembles"], d_k=CONFIG["d_k"]),
+        heads=expand("results/cells/heads/{dump}.json", dump=CONFIG["dumps"]),
+    output:
+        moments="results/moments.csv",
+        score_histograms="results/score_histograms.csv",
+        real_heads="results/real_heads.csv",
+    params:
+        ensembles=as_json(list(CONFIG["ensembles"])),
+        d_k=as_json(CONFIG["d_k"]),
+        dumps=as_json(list(CONFIG["dumps"])),
+    log:
+        "results/logs/collect_moments.log",
+    benchmark:
+        "results/benchmarks/collect_moments.tsv"
+    message:
+        "collect the moments of all cells"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --cells results/cells/moments --ensembles {params.ensembles:q}"
+        " --d-k {params.d_k:q} --heads results/cells/heads --dumps {params.dumps:q} --moments {output.moments:q}"
+        " --score-histograms {output.score_histograms:q} --real-heads {output.real_heads:q} > {log:q} 2>&1"

@@ -1,0 +1,54 @@
+# Needs: the ensembles, numbers of keys and scale rules of the configuration.
+# Makes: results/softmax_saturation.csv and results/gradient_magnitude.csv, from one job for each cell.
+
+
+rule simulate_softmax:
+    input:
+        script=script("simulate_softmax"),
+    output:
+        saturation="results/cells/softmax/{ensemble}/{d_k}.saturation.csv",
+        gradients="results/cells/softmax/{ensemble}/{d_k}.gradients.csv",
+    params:
+        spec=lambda wildcards: as_json(CONFIG["ensembles"][wildcards.ensemble]),
+        n_keys=as_json(CONFIG["n_keys"]),
+        scalings=as_json(CONFIG["scalings"]),
+        seed=CONFIG["seed"],
+        n_logits=CONFIG["softmax_logits"],
+        versions=versions("numpy"),
+    log:
+        "results/logs/simulate_softmax/{ensemble}/{d_k}.log",
+    benchmark:
+        "results/benchmarks/simulate_softmax/{ensemble}/{d_k}.tsv"
+    message:
+        "measure softmax and its gradients for {wildcards.ensemble} at d_k = {wildcards.d_k}"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
+        " --n-keys {params.n_keys:q} --scalings {params.scalings:q} --seed {params.seed}"
+        " --n-logits {params.n_logits} --saturation {output.saturation:q} --gradients {output.gradients:q}"
+        " > {log:q} 2>&1"
+
+
+rule collect_softmax:
+    input:
+        script=script("collect_softmax"),
+        saturation=expand(
+            "results/cells/softmax/{ensemble}/{d_k}.saturation.csv", ensemble=CONFIG["ensembles"], d_k=CONFIG["d_k"]
+        ),
+        gradients=expand(
+            "results/cells/softmax/{ensemble}/{d_k}.gradients.csv", ensemble=CONFIG["ensembles"], d_k=CONFIG["d_k"]
+        ),
+    output:
+        saturation="results/softmax_saturation.csv",
+        gradients="results/gradient_magnitude.csv",
+    params:
+        ensembles=as_json(list(CONFIG["ensembles"])),
+        d_k=as_json(CONFIG["d_k"]),
+    log:
+        "results/logs/collect_softmax.log",
+    benchmark:
+        "results/benchmarks/collect_softmax.tsv"
+    message:
+        "collect the softmax measures of all cells"
+    shell:
+        "{PYTHON:q} {input.script[0]:q} --cells results/cells/softmax --ensembles {params.ensembles:q}"
+        " --d-k {params.d_k:q} --saturation {output.saturation:q} --gradients {output.gradients:q} > {log:q} 2>&1"
