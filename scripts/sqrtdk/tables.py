@@ -10,6 +10,8 @@ import pandas as pd
 from sqrtdk import numbers, scalings
 
 ENUMERATED = "enumerated"
+SMALLEST_P = 0.0001
+"""A smaller p-value is only said to be smaller: its digits would rest on the far tail of the chi-squared law."""
 SATURATION_MEASURES = (
     "max_weight",
     "effective_keys",
@@ -128,45 +130,55 @@ def _ensemble(row: dict, spec: dict) -> tuple[Cell, ...]:
     return (*cells, Cell(**reached, note=row["stopped_by"], note_word="tables.stopped", number=True))
 
 
-def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str]) -> Table:
-    """Return one row for each ensemble: a leading parameter (law, parameter) with its interval, and the selected law.
+def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str], tail: tuple[str, str] | None = None) -> Table:
+    """Return one row for each ensemble: a leading parameter (law, parameter), the selected law, and a parameter of a tail.
 
     `key` is `variance_laws` or `mean_laws`. What is not estimable says why.
     """
     rows = []
     for name, fits in frame.groupby("ensemble", sort=False):
-        leading = fits[(fits["law"] == lead[0]) & (fits["parameter"] == lead[1])].to_dict("records")
-        if len(leading) != 1:
-            raise ValueError(f"{key}.csv has {len(leading)} rows for {name}, {lead[0]}, {lead[1]}; one is needed")
-        row = leading[0]
-        if row["estimable"]:
-            head = [
-                estimate(row["estimate"], row["se"]),
-                Cell(numbers.interval(row["ci_low"], row["ci_high"]), number=True),
-                NONE if missing(row["exact"]) else plain(row["exact"], 5),
-            ]
-        else:
-            head = [Cell(word="tables.not_estimable", note=text(row["reason"]), note_word="tables.literal"), NONE, NONE]
-        rows.append((Cell(name), *head, *_selected(fits)))
-    columns = ("ensemble", "leading", "interval", "exact", "selected", "parameters", "chi2", "p_value")
+        row = pick(fits, f"{key}.csv", ensemble=name, law=lead[0], parameter=lead[1])
+        interval = Cell(numbers.interval(row["ci_low"], row["ci_high"]), number=True) if row["estimable"] else NONE
+        cells = [Cell(name), _fitted(row), interval, *_selected(fits)]
+        if tail:
+            cells.append(_fitted(pick(fits, f"{key}.csv", ensemble=name, law=tail[0], parameter=tail[1])))
+        rows.append(tuple(cells))
+    columns = (
+        "ensemble",
+        "leading",
+        "interval",
+        "selected",
+        "parameters",
+        "chi2",
+        "p_value",
+        *(["tail"] if tail else []),
+    )
     return Table(key, columns, tuple(rows))
+
+
+def _fitted(row: dict) -> Cell:
+    """Return a fitted parameter with what the same fit makes of the exact values, or the reason why there is none."""
+    if not row["estimable"]:
+        return Cell(word="tables.not_estimable", note=text(row["reason"]), note_word="tables.reason")
+    return estimate(row["estimate"], row["se"], "" if missing(row["exact"]) else exact(row["exact"]), "tables.exact")
 
 
 def _selected(fits: pd.DataFrame) -> list[Cell]:
     chosen = fits[fits["selected"]].to_dict("records")
     if not chosen:
-        reasons = list(dict.fromkeys(text(reason) for reason in fits["reason"] if text(reason)))
-        return [Cell(word="tables.no_law", note="; ".join(reasons), note_word="tables.literal"), NONE, NONE, NONE]
+        reasons = dict.fromkeys(text(reason) for reason in fits["reason"] if text(reason))
+        return [Cell(word="tables.no_law", note="; ".join(reasons), note_word="tables.reason"), NONE, NONE, NONE]
     first = chosen[0]
-    named = [row for row in chosen if text(row["parameter"])]
-    parameters = "; ".join(f"{row['parameter']} {numbers.with_error(row['estimate'], row['se'])}" for row in named)
-    dof = "" if missing(first["dof"]) else str(int(first["dof"]))
+    named = [
+        (row["parameter"], numbers.with_error(row["estimate"], row["se"])) for row in chosen if text(row["parameter"])
+    ]
+    parameters = "; ".join(f"{name}\N{NO-BREAK SPACE}{value}" for name, value in named)
     remark = text(first["reason"])
     return [
-        Cell(word=f"laws.{first['law']}", note=remark, note_word="tables.literal" if remark else ""),
+        Cell(word=f"laws.{first['law']}", note=remark, note_word="tables.reason" if remark else ""),
         Cell(parameters) if parameters else NONE,
-        Cell(f"{numbers.significant(first['chi2'], 3)} / {dof}", number=True) if dof else NONE,
-        plain(first["p_value"], 2) if not missing(first["p_value"]) else NONE,
+        Cell(f"{numbers.significant(first['chi2'], 3)} / {int(first['dof'])}", number=True),
+        plain(first["p_value"], 2) if first["p_value"] >= SMALLEST_P else Cell(f"< {SMALLEST_P:g}", number=True),
     ]
 
 
@@ -260,7 +272,7 @@ def report_tables(
     found = (
         contrast(frames, ensemble, d_k, n_keys),
         ensembles(frames["moments"], specs, d_k),
-        laws(frames["variance_laws"], "variance_laws", ("power", "exponent")),
+        laws(frames["variance_laws"], "variance_laws", ("power", "exponent"), ("affine_tail", "slope")),
         laws(frames["mean_laws"], "mean_laws", ("linear", "slope")),
         by_rule(frames["softmax_saturation"], "saturation", ensemble, d_k),
         by_rule(frames["gradient_magnitude"], "gradients", ensemble, d_k),

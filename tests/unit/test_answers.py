@@ -292,6 +292,7 @@ def test_tails_name_the_farthest_from_normal():
     assert keys(answers.tails(MOMENTS)) == ["follows.tails.some"]
     assert answers.tails(MOMENTS)[0].values["top_ensemble"] == "equicorrelated"
     assert keys(answers.tails(MOMENTS.assign(excess_kurtosis=0.01))) == ["follows.tails.all"]
+    assert keys(answers.tails(MOMENTS.assign(excess_kurtosis=-0.2))) == ["follows.tails.some"]
     assert answers.tails(MOMENTS.assign(excess_kurtosis=np.nan)) == []
 
 

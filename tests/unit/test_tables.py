@@ -114,14 +114,17 @@ def test_ensembles_without_an_exact_value_or_an_error_say_nothing_of_it():
 
 def test_laws_show_the_exponent_its_interval_and_the_selected_law():
     frame = laws.fit_variance_laws(MOMENTS, 64)
-    table = tables.laws(frame, "variance_laws", ("power", "exponent"))
+    table = tables.laws(frame, "variance_laws", ("power", "exponent"), ("affine_tail", "slope"))
     rows = rows_of(table)
     fit = tables.pick(frame, "it", ensemble="gaussian", law="power", parameter="exponent")
     cells = dict(zip(table.columns, rows["gaussian"], strict=True))
     assert cells["leading"].text == numbers.with_error(fit["estimate"], fit["se"])
+    assert cells["leading"].note == "1"
     assert cells["interval"].text == numbers.interval(fit["ci_low"], fit["ci_high"])
+    tail = tables.pick(frame, "it", ensemble="gaussian", law="affine_tail", parameter="slope")
+    assert cells["tail"].text == numbers.with_error(tail["estimate"], tail["se"])
     assert cells["selected"].word == "laws.linear"
-    assert cells["parameters"].text.startswith("slope 1.0")
+    assert cells["parameters"].text.startswith("slope\N{NO-BREAK SPACE}1.0")
     quadratic = dict(zip(table.columns, rows["equicorrelated"], strict=True))
     assert quadratic["selected"].word == "laws.quadratic"
     assert quadratic["parameters"].text.count(";") == 1
@@ -140,14 +143,20 @@ def test_laws_that_are_not_estimable_say_why():
     cells = dict(zip(table.columns, table.rows[0], strict=True))
     assert cells["leading"].word == "tables.not_estimable"
     assert "needs at least 3" in cells["leading"].note
-    assert cells["interval"] == cells["exact"] == NONE
+    assert cells["interval"] == NONE
     assert cells["selected"].word == "tables.no_law"
     assert cells["selected"].note
 
 
+def test_tiny_p_values_are_only_said_to_be_small():
+    frame = laws.fit_variance_laws(MOMENTS, 64).assign(p_value=1e-30)
+    table = tables.laws(frame, "variance_laws", ("power", "exponent"))
+    assert dict(zip(table.columns, table.rows[0], strict=True))["p_value"].text == "< 0.0001"
+
+
 def test_laws_want_the_leading_parameter_of_every_ensemble():
     frame = laws.fit_variance_laws(MOMENTS, 64)
-    with pytest.raises(ValueError, match=r"variance_laws.csv has 0 rows for gaussian, power, exponent"):
+    with pytest.raises(ValueError, match=r"variance_laws.csv has 0 rows for .*'gaussian'.*'exponent'"):
         tables.laws(frame[frame["parameter"] != "exponent"], "variance_laws", ("power", "exponent"))
 
 

@@ -41,7 +41,8 @@ def small(folder: Path) -> list[str]:
 
 def planned(folder: Path, *arguments: str, source: Path = ROOT) -> dict[str, int]:
     """Return how many jobs of each rule a run would start now."""
-    output = snakemake(folder, "--cores", "1", "--dry-run", *arguments, source=source).stdout
+    done = snakemake(folder, "--cores", "1", "--dry-run", *arguments, source=source)
+    output = done.stdout + done.stderr
     table = re.search(r"^job +count\n-+ +-+\n(.*?)^total", output, re.MULTILINE | re.DOTALL)
     if table is None:
         assert "Nothing to be done" in output

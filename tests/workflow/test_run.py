@@ -87,7 +87,8 @@ class TestResults:
             assert len(keys) % (CELLS * 2 * 3) == 0
 
     def test_a_second_run_does_nothing(self, run):
-        assert "Nothing to be done" in snakemake(run[0], "--cores", "2", *small(run[0])).stdout
+        done = snakemake(run[0], "--cores", "2", *small(run[0]))
+        assert "Nothing to be done" in done.stdout + done.stderr
 
     def test_figures_come_in_every_format(self, run):
         manifest = json.loads((run[0] / "results/figures/manifest.json").read_text(encoding="utf-8"))["figures"]

@@ -12,11 +12,13 @@ STARTED = time.time()
 # Relative, so that a folder that was moved or cloned is not taken for another workflow.
 SOURCE = Path(os.path.relpath(Path(str(workflow.current_basedir)).parent.parent))
 SCRIPTS = SOURCE / "scripts"
-PYTHON = sys.executable
 sys.path.insert(0, str(SCRIPTS.resolve()))
 
-import dependencies
+import workflow_support
 from sqrtdk import config as configuration
+from sqrtdk import figures
+
+workflow_support.use_this_python()
 
 try:
     CONFIG = configuration.validate(
@@ -38,8 +40,21 @@ ENVIRONMENT = {"python": platform.python_version()} | {
 def script(name, *modules):
     """The files that a rule's script depends on, itself first."""
     first = f"{name}.py"
-    files = dependencies.source_files(first, *modules)
+    files = workflow_support.source_files(first, *modules)
     return [str(SCRIPTS / file) for file in [first, *(f for f in files if f != first)]]
+
+
+def figure_script(wildcards):
+    return script("draw_figure", f"sqrtdk/figures/{wildcards.figure.replace('-', '_')}.py")
+
+
+def figure_tables(wildcards):
+    return [f"results/{table}.csv" for table in figures.load(wildcards.figure).INPUTS]
+
+
+def default_configuration():
+    schema = configuration.load_schema(SOURCE / "workflow/schemas/config.schema.yaml")
+    return configuration.validate({}, schema, folders=[SOURCE])
 
 
 def versions(*names):
@@ -64,7 +79,8 @@ def finish():
     """Print the summary of a run that did something."""
     import finish_run
 
-    print("\n" + finish_run.finish_run(STARTED, workflow.cores, Path("results")))
+    print()
+    print(finish_run.finish_run(STARTED, workflow.cores, Path("results")))
 
 
 wildcard_constraints:

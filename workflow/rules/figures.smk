@@ -1,17 +1,7 @@
 # Needs: the tables in results/. Makes: each figure as SVG, PDF, PNG, CSV, BibTeX and JSON, and their manifest.
 
-from sqrtdk import figures
-
 FIGURES = figures.names()
 FIGURE_FILES = [f"results/figures/fig-{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf", "png", "csv", "bib", "json")]
-
-
-def figure_tables(wildcards):
-    return [f"results/{table}.csv" for table in figures.load(wildcards.figure).INPUTS]
-
-
-def figure_script(wildcards):
-    return script("draw_figure", f"sqrtdk/figures/{wildcards.figure.replace('-', '_')}.py")
 
 
 rule draw_figure:
@@ -31,10 +21,12 @@ rule draw_figure:
         "results/logs/draw_figure/{figure}.log",
     benchmark:
         "results/benchmarks/draw_figure/{figure}.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "draw figure {wildcards.figure}"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --figure {wildcards.figure} --data {input.data:q} --svg {output.svg:q}"
+        "python {input.script[0]:q} --figure {wildcards.figure} --data {input.data:q} --svg {output.svg:q}"
         " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --bib {output.bib:q} --json {output.json:q}"
         " > {log:q} 2>&1"
 
@@ -49,8 +41,10 @@ rule write_manifest:
         "results/logs/write_manifest.log",
     benchmark:
         "results/benchmarks/write_manifest.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "list the figures with their hashes"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --files {input.figures:q} --rule draw_figure --parameters '{{}}'"
+        "python {input.script[0]:q} --files {input.figures:q} --rule draw_figure --parameters '{{}}'"
         " --output {output.manifest:q} > {log:q} 2>&1"

@@ -15,8 +15,10 @@ rule fit_variance_laws:
         "results/logs/fit_variance_laws.log",
     benchmark:
         "results/benchmarks/fit_variance_laws.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "fit the laws of the variance and of the mean against d_k"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --moments {input.moments:q} --tail-d-k {params.tail_d_k}"
+        "python {input.script[0]:q} --moments {input.moments:q} --tail-d-k {params.tail_d_k}"
         " --variance-laws {output.variance_laws:q} --mean-laws {output.mean_laws:q} > {log:q} 2>&1"

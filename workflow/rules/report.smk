@@ -1,15 +1,8 @@
 # Needs: the tables, the figures and the sources of the report.
 # Makes: results/report.html, results/provenance.json and results/README.md.
 
-import subprocess
-
 REPORT_SOURCES = sorted(str(path) for path in (SOURCE / "report").rglob("*") if path.is_file())
-CODE = sorted(
-    str(path)
-    for pattern in ("Snakefile", "workflow/**/*.smk", "workflow/**/*.yaml", "scripts/**/*.py", "report/**/*")
-    for path in SOURCE.glob(pattern)
-    if path.is_file() and "__pycache__" not in path.parts
-)
+CODE = [str(SOURCE / file) for file in workflow_support.code_files()]
 TABLES = {
     name: f"results/{name}.csv"
     for name in (
@@ -17,24 +10,7 @@ TABLES = {
     )
 }  # fmt: skip
 # What only words the report differently is no part of what the numbers were made from.
-NUMERIC_CONFIG = {key: value for key, value in CONFIG.items() if key not in ("title", "language")}
-
-
-def default_configuration():
-    defaults = configuration.validate({}, configuration.load_schema(SOURCE / "workflow/schemas/config.schema.yaml"), folders=[SOURCE])
-    return {key: defaults[key] for key in NUMERIC_CONFIG}
-
-
-def commit():
-    def git(*arguments):
-        command = ["git", "-C", str(SOURCE), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        changed = " with uncommitted changes" if git("status", "--porcelain", "--untracked-files=no") else ""
-        return git("rev-parse", "HEAD") + changed
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+WORDING = ("title", "language")
 
 
 rule write_provenance:
@@ -44,18 +20,20 @@ rule write_provenance:
     output:
         provenance="results/provenance.json",
     params:
-        configuration=as_json(NUMERIC_CONFIG),
-        default=as_json(default_configuration()),
-        commit=commit(),
+        configuration=as_json({key: value for key, value in CONFIG.items() if key not in WORDING}),
+        default=as_json({key: value for key, value in default_configuration().items() if key not in WORDING}),
+        commit=workflow_support.commit(),
         versions=ENVIRONMENT,
     log:
         "results/logs/write_provenance.log",
     benchmark:
         "results/benchmarks/write_provenance.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "record what the results are made from"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --configuration {params.configuration:q} --default {params.default:q}"
+        "python {input.script[0]:q} --configuration {params.configuration:q} --default {params.default:q}"
         " --commit {params.commit:q} --sources {input.code:q} --output {output.provenance:q} > {log:q} 2>&1"
 
 
@@ -76,10 +54,12 @@ rule render_report:
         "results/logs/render_report.log",
     benchmark:
         "results/benchmarks/render_report.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "render the report"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --figures {input.figures:q} --moments {input.moments:q}"
+        "python {input.script[0]:q} --figures {input.figures:q} --moments {input.moments:q}"
         " --variance-laws {input.variance_laws:q} --mean-laws {input.mean_laws:q}"
         " --softmax-saturation {input.softmax_saturation:q} --gradient-magnitude {input.gradient_magnitude:q}"
         " --real-heads {input.real_heads:q} --provenance {input.provenance:q} --title {params.title:q}"
@@ -96,7 +76,9 @@ rule describe_results:
         "results/logs/describe_results.log",
     benchmark:
         "results/benchmarks/describe_results.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "say what each file in results/ is"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --words {input.words:q} --readme {output.readme:q} > {log:q} 2>&1"
+        "python {input.script[0]:q} --words {input.words:q} --readme {output.readme:q} > {log:q} 2>&1"

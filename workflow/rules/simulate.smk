@@ -17,10 +17,12 @@ rule simulate_moments:
         "results/logs/simulate_moments/{ensemble}/{d_k}.log",
     benchmark:
         "results/benchmarks/simulate_moments/{ensemble}/{d_k}.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "simulate q·k of {wildcards.ensemble} at d_k = {wildcards.d_k}"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
+        "python {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
         " --seed {params.seed} --precision {params.precision} --max-scalars {params.max_scalars}"
         " --cell {output.cell:q} > {log:q} 2>&1"
 
@@ -38,10 +40,12 @@ rule describe_heads:
         "results/logs/describe_heads/{dump}.log",
     benchmark:
         "results/benchmarks/describe_heads/{dump}.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "enumerate the token pairs of every head of {wildcards.dump}"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --dump {wildcards.dump} --file {input.dump:q} --scaling {params.scaling:q}"
+        "python {input.script[0]:q} --dump {wildcards.dump} --file {input.dump:q} --scaling {params.scaling:q}"
         " --output {output.heads:q} > {log:q} 2>&1"
 
 
@@ -62,9 +66,11 @@ rule collect_moments:
         "results/logs/collect_moments.log",
     benchmark:
         "results/benchmarks/collect_moments.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "collect the moments of all cells"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --cells results/cells/moments --ensembles {params.ensembles:q}"
+        "python {input.script[0]:q} --cells results/cells/moments --ensembles {params.ensembles:q}"
         " --d-k {params.d_k:q} --heads results/cells/heads --dumps {params.dumps:q} --moments {output.moments:q}"
         " --score-histograms {output.score_histograms:q} --real-heads {output.real_heads:q} > {log:q} 2>&1"

@@ -19,10 +19,12 @@ rule simulate_softmax:
         "results/logs/simulate_softmax/{ensemble}/{d_k}.log",
     benchmark:
         "results/benchmarks/simulate_softmax/{ensemble}/{d_k}.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "measure softmax and its gradients for {wildcards.ensemble} at d_k = {wildcards.d_k}"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
+        "python {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
         " --n-keys {params.n_keys:q} --scalings {params.scalings:q} --seed {params.seed}"
         " --n-logits {params.n_logits} --saturation {output.saturation:q} --gradients {output.gradients:q}"
         " > {log:q} 2>&1"
@@ -47,8 +49,10 @@ rule collect_softmax:
         "results/logs/collect_softmax.log",
     benchmark:
         "results/benchmarks/collect_softmax.tsv"
+    conda:
+        "../../environment.yml"
     message:
         "collect the softmax measures of all cells"
     shell:
-        "{PYTHON:q} {input.script[0]:q} --cells results/cells/softmax --ensembles {params.ensembles:q}"
+        "python {input.script[0]:q} --cells results/cells/softmax --ensembles {params.ensembles:q}"
         " --d-k {params.d_k:q} --saturation {output.saturation:q} --gradients {output.gradients:q} > {log:q} 2>&1"

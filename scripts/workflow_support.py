@@ -1,7 +1,10 @@
-"""Which source files a script depends on, so that the workflow can name them as inputs."""
+"""What the workflow asks about itself: which source files a script depends on, which commit it is."""
 
 import ast
 import functools
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -51,3 +54,30 @@ def _files(parts: tuple[str, ...]) -> tuple[str, ...]:
             if file.is_file():
                 files.append(str(file.relative_to(SCRIPTS)))
     return tuple(files)
+
+
+def use_this_python() -> None:
+    """Let jobs find the Python that runs Snakemake, also when its environment was not activated."""
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def commit() -> str:
+    """Return the commit of the source and whether it was changed since; `unknown` outside a repository."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(SCRIPTS.parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = " with uncommitted changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+        return git("rev-parse", "HEAD") + changed
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def code_files() -> list[str]:
+    """Return the files that the results are made from, relative to the scripts' folder's parent and sorted."""
+    root = SCRIPTS.parent
+    patterns = ("Snakefile", "workflow/**/*.smk", "workflow/**/*.yaml", "scripts/**/*.py", "report/**/*")
+    found = {path.relative_to(root) for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    return sorted(str(path) for path in found if "__pycache__" not in path.parts)
