@@ -27,7 +27,7 @@ def finish_run(started: float, cores: int, results: Path) -> str:
     return "\n".join(
         [
             f"report:   {results / 'report.html'}",
-            f"took:     {cost['wall_seconds']:.0f} s on {cores} cores, {share}at most {cost['peak_memory_mb']:.0f} MB each",
+            f"took:     {cost['wall_seconds']:.0f} s on {cores} cores, {share}{cost['peak_memory_mb']:.0f} MB at most",
             f"headline: {headline(results / 'variance_laws.csv')}",
         ]
     )

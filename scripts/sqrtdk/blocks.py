@@ -11,6 +11,8 @@ MAX_BLOCKS = 4096
 """More products than this are put together, so that the sums kept for the standard errors stay few."""
 MAX_SIDE = 224
 MATCHED_SIDE = 32
+MIN_SIDE = 6
+"""Queries per block at small d_k: smaller products cost more in overhead than they save in scores."""
 PILOT_SCORES = 2**14
 MAX_SIDE_SCALARS = 2**22
 """A query matrix holds at most this many numbers, which bounds the memory at any width."""
@@ -35,7 +37,7 @@ class Plan:
 
 def side(ensemble, d_k: int, max_scalars: float) -> int:
     """Queries per block: as many as components, where drawing and multiplying cost alike, within memory and the cap."""
-    most = min(MATCHED_SIDE if ensemble.matched else MAX_SIDE, max(d_k, 4 if ensemble.matched else 2))
+    most = min(MATCHED_SIDE if ensemble.matched else MAX_SIDE, max(d_k, MIN_SIDE))
     affordable = int(max_scalars / (2 * MIN_BLOCKS * d_k))
     least = 3 if ensemble.matched else 2
     return max(least, min(most, MAX_SIDE_SCALARS // d_k, affordable))

@@ -106,6 +106,8 @@ class _Formula:
             return f"<mrow>{self.row('}')}</mrow>"
         if token in _SPACES:
             return _space(_SPACES[token])
+        if token in ("|", "\\|"):
+            return f'<mo stretchy="false" lspace="0" rspace="0">{_FENCES[token]}</mo>'
         if token in _FENCES:
             return f'<mo stretchy="false">{_FENCES[token]}</mo>'
         if token[0].isdigit():

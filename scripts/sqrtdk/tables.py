@@ -131,7 +131,7 @@ def _ensemble(row: dict, spec: dict) -> tuple[Cell, ...]:
 
 
 def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str], tail: tuple[str, str] | None = None) -> Table:
-    """Return one row for each ensemble: a leading parameter (law, parameter), the selected law, and a parameter of a tail.
+    """Return one row for each ensemble: a leading parameter (law, parameter), the selected law, a parameter of a tail.
 
     `key` is `variance_laws` or `mean_laws`. What is not estimable says why.
     """

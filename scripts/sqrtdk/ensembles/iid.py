@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..streams import signs, standard_laplace, standard_normal
+from ..streams import signs, standard_laplace, standard_normal, student_t
 from .base import Ensemble, Exact, parameter, register
 
 HEAVY_VARIANCE = "the components have no finite variance"
@@ -161,6 +161,10 @@ class StudentT(Iid):
         if self.df <= 2:
             # No variance to standardise by: the plain t is drawn, in float64, which its tails need.
             return rng.standard_t(self.df, size)
+        if self.df >= 8:
+            x = student_t(rng, self.df, size)
+            x *= math.sqrt((self.df - 2) / self.df)
+            return x
         x = standard_normal(rng, size)
         chi_square = rng.standard_gamma(self.df / 2, size, dtype=np.float32)
         chi_square /= (self.df - 2) / 2
