@@ -98,6 +98,8 @@ class Ensemble:
     matched: ClassVar[bool] = False
     """True where q_i and k_i are drawn together, so that only matched pairs are scores of the ensemble."""
     independent_components: ClassVar[bool] = False
+    variance_formula: ClassVar[str]
+    """Var(q·k) in the subset of TeX that the report reads, in the names of the parameters' symbols."""
     known_density: ClassVar[bool] = False
     """True where the density of q·k has a closed form that a histogram can be held against."""
     finite_moment: ClassVar[float] = math.inf
@@ -123,6 +125,10 @@ class Ensemble:
     def exact(self, d_k: int) -> Exact:
         """Return the exact mean, variance, within-row variance and excess kurtosis of q·k."""
         raise NotImplementedError
+
+    def limiting_exponent(self) -> float | None:
+        """Return the exponent that ln Var(q·k) against ln d_k tends to at large d_k; None where there is no variance."""
+        return 1.0 if self.finite_moment > 2 else None
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         """Relative variance of one block's variance estimate, to plan the number of blocks; None: ask a pilot."""

@@ -63,6 +63,10 @@ class Equicorrelated(GaussianCovariance):
 
     family: ClassVar[str] = "equicorrelated"
     summary: ClassVar[str] = "Gaussian components, every two of them equally correlated"
+    variance_formula: ClassVar[str] = r"d_k + d_k ( d_k - 1 ) \rho_q \rho_k"
+
+    def limiting_exponent(self):
+        return 2.0 if self.query_rho * self.key_rho else 1.0
 
     def problems_at(self, d_k):
         return [
@@ -98,6 +102,9 @@ class Autoregressive(GaussianCovariance):
 
     family: ClassVar[str] = "ar1"
     summary: ClassVar[str] = "Gaussian components from a stationary first-order autoregression, correlation φ^|i−j|"
+    variance_formula: ClassVar[str] = (
+        r"d_k \frac{1 + r}{1 - r} - \frac{2 r ( 1 - r^{d_k} )}{( 1 - r )^2} , \quad r = \phi_q \phi_k"
+    )
 
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         def autoregressive(n, phi):

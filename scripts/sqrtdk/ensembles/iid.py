@@ -35,6 +35,7 @@ class Iid(Ensemble):
 
     independent_components: ClassVar[bool] = True
     source: ClassVar[str] = "cumulants of a sum of d_k independent products q_i k_i add"
+    variance_formula: ClassVar[str] = r"d_k ( \sigma_q^2 \sigma_k^2 + m_q^2 \sigma_k^2 + m_k^2 \sigma_q^2 )"
 
     def shape(self) -> tuple[float | None, float | None]:
         """Skewness and kurtosis (Gaussian 3) of the standardised component; None where infinite."""

@@ -21,6 +21,7 @@ class Aligned(Ensemble):
     summary: ClassVar[str] = "Gaussian components, each query component correlated with its own key's"
     source: ClassVar[str] = "S = (1+ρ)/2·χ²(d_k) − (1−ρ)/2·χ²(d_k), two independent chi-squares"
     matched: ClassVar[bool] = True
+    variance_formula: ClassVar[str] = r"d_k ( 1 + \rho^2 )"
 
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         q = standard_normal(rng, (n_blocks, n_queries, d_k))
