@@ -9,17 +9,17 @@ from sqrtdk import moments as simulated
 
 
 def collect_moments(
-    cells: Path,
-    ensembles: list,
-    d_k: list,
+    folder: Path,
+    cells: dict,
     heads: Path,
     dumps: list,
     moments: Path,
     score_histograms: Path,
     real_heads: Path,
 ):
-    """Write the three tables."""
-    found = [json.loads((cells / name / f"{width}.json").read_text("utf-8")) for name in ensembles for width in d_k]
+    """Write the three tables; `cells` maps each ensemble to its widths."""
+    files = [folder / name / f"{d_k}.json" for name, widths in cells.items() for d_k in widths]
+    found = [json.loads(file.read_text("utf-8")) for file in files]
     rows = [cell["row"] for cell in found]
     head_rows = [row for dump in dumps for row in json.loads((heads / f"{dump}.json").read_text("utf-8"))]
     write_rows(moments, rows + [simulated.row_of_head(row) for row in head_rows], simulated.COLUMNS)

@@ -5,14 +5,11 @@ from pathlib import Path
 from program import run, write_text
 
 
-def collect_softmax(cells: Path, ensembles: list, d_k: list, saturation: Path, gradients: Path):
-    """Write the two tables: the cells' lines under one header."""
+def collect_softmax(folder: Path, cells: dict, saturation: Path, gradients: Path):
+    """Write the two tables, the cells' lines under one header; `cells` maps each ensemble to its widths."""
     for kind, output in (("saturation", saturation), ("gradients", gradients)):
-        lines = [
-            (cells / name / f"{width}.{kind}.csv").read_text("utf-8").splitlines()
-            for name in ensembles
-            for width in d_k
-        ]
+        files = [folder / name / f"{d_k}.{kind}.csv" for name, widths in cells.items() for d_k in widths]
+        lines = [file.read_text("utf-8").splitlines() for file in files]
         write_text(output, "\n".join([lines[0][0], *(line for cell in lines for line in cell[1:])]) + "\n")
 
 

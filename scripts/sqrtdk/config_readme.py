@@ -107,7 +107,7 @@ def _key(name: str, part: Mapping, default: str | None = None) -> list[str]:
         ["type", KINDS[part["type"]]],
         ["unit", part["unit"]],
         ["allowed", allowed(part)],
-        ["default", default or f"`{flow(part['default'])}`"],
+        ["default", default or part.get("unset") or f"`{flow(part['default'])}`"],
         ["example", f"`{name.split('.')[-1]}: {flow(part['examples'][0])}`"],
     ]
     if "." not in name:

@@ -11,6 +11,8 @@ from .config_values import is_removed, read_boolean, read_integer, read_mapping,
 
 MAX_KEY_MATRIX = 2**26
 """Largest product of a width and a number of keys: one key matrix of 256 MB in single precision."""
+EFFORT = ("precision", "max_scalars", "softmax")
+"""Keys of an ensemble's entry that say how much is simulated and not what; the rest specifies the ensemble."""
 READERS = {"number": read_number, "integer": read_integer, "boolean": read_boolean, "text": read_text}
 
 
@@ -22,7 +24,7 @@ def read_ensembles(entries: Mapping, given: Mapping, widths: list[int]) -> tuple
         if not isinstance(entry.get("family"), str):
             continue
         # Null gives a parameter up that the entry of the same name in another file has.
-        raw = without_removed(look_up(given, path))
+        raw = specification(without_removed(look_up(given, path)))
         spec = _exact_spec(raw)
         try:
             ensemble = ensembles.build(spec)
@@ -30,8 +32,14 @@ def read_ensembles(entries: Mapping, given: Mapping, widths: list[int]) -> tuple
             problems += [_spec_problem(path, raw, problem) for problem in error.problems]
         else:
             specs[name] = {key: spec[key] for key in ensemble.spec if key in spec}
+            specs[name] |= {key: entry[key] for key in EFFORT if key in entry}
             problems += _width_problems(path, raw, ensemble, widths)
     return specs, problems
+
+
+def specification(entry: Mapping) -> dict:
+    """Return what of an ensemble's entry specifies the ensemble itself."""
+    return {key: value for key, value in entry.items() if key not in EFFORT}
 
 
 def _exact_spec(raw: Mapping) -> dict:
@@ -49,13 +57,19 @@ def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.Problem) -> Prob
     value = raw.get(key, MISSING)
     words = problem.allowed if value is MISSING else f"allowed: {problem.allowed}"
     family = ensembles.families().get(raw["family"])
-    if family and key in raw and key != "family" and key not in {parameter.name for parameter in family.parameters()}:
-        words += "; entries of one name are merged, and null takes out a parameter of another file"
-    return Problem((*path, key), value, words + colon_hint([key]), problem.nearest)
+    names = [parameter.name for parameter in family.parameters()] if family else []
+    close = problem.nearest
+    if family and key in raw and key != "family" and key not in names:
+        words += f"; also {', '.join(EFFORT)}; entries of one name are merged, and null takes out what another file has"
+        close = nearest(key, [*names, *EFFORT])
+    return Problem((*path, key), value, words + colon_hint([key]), close)
 
 
 def _width_problems(path: tuple, raw: Mapping, ensemble: ensembles.Ensemble, widths: list[int]) -> list[Problem]:
     refused = {width: reasons for width in widths if (reasons := ensemble.problems_at(width))}
+    undefined = {width: reason for width in widths if (reason := ensemble.undefined_at(width))}
+    if widths and len(undefined) == len(widths):
+        return [Problem(path, raw, f"not defined at any d_k of the run: {undefined[max(widths)]}")]
     if not refused:
         return []
     listed = ", ".join(map(str, list(refused)[:5])) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")
@@ -116,7 +130,7 @@ def _unreadable(path: Path) -> str | None:
     return None if start == b"PK" else f"{path} is no NumPy .npz file"
 
 
-def clashes(names: Iterable[str], dumps: Iterable[str], widths: list[int], n_keys: list[int]) -> list[Problem]:
+def clashes(names: Mapping, dumps: Iterable[str], widths: list[int], n_keys: list[int]) -> list[Problem]:
     """List values that are sound by themselves and not together: names of heads, and matrices beyond memory."""
     problems = [
         Problem(("ensembles", name), MISSING, f"the tables use this name for a head of the dump {dump}; take another")
@@ -124,6 +138,8 @@ def clashes(names: Iterable[str], dumps: Iterable[str], widths: list[int], n_key
         for dump in dumps
         if re.fullmatch(rf"{re.escape(str(dump))}_l\d+_h\d+", str(name))
     ]
+    if names and not any(entry.get("softmax", True) for entry in names.values()):
+        problems.append(Problem(("ensembles",), MISSING, "at least one ensemble needs its softmax measured"))
     width, keys = max(widths, default=0), max(n_keys, default=0)
     if width * keys > MAX_KEY_MATRIX:
         words = f"with d_k = {width} a key matrix has {width * keys} numbers; allowed: at most {MAX_KEY_MATRIX}"

@@ -58,7 +58,7 @@ def test_a_distribution_of_scipy():
         ({"family": "student_t", "df": "six"}, ".df", "a number above 0"),
         ({"family": "aligned", "rho": 1.5}, ".rho", "a number in [-1, 1]"),
         ({"family": "ar1", "query_phi": 1, "key_phi": 0}, ".query_phi", "a number in (-1, 1)"),
-        ({"family": "aligned", "rho": 0, "query_mean": 1}, ".query_mean", "null takes out a parameter of another file"),
+        ({"family": "aligned", "rho": 0, "query_mean": 1}, ".query_mean", "null takes out what another file has"),
         ("gaussian", "", "a mapping such as {family: student_t, df: 6}"),
         (["gaussian"], "", "a mapping such as {family: student_t, df: 6}"),
         (5, "", "a mapping such as {family: student_t, df: 6}"),

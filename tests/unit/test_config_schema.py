@@ -39,7 +39,7 @@ def test_every_key_is_described(key, part, required):
     assert part["description"].endswith(".")
     assert part["unit"]
     assert part["examples"]
-    assert required or "default" in part
+    assert required or "default" in part or part["unset"]
     bounded = {"integer": "maximum", "number": "maximum", "array": "minItems", "boolean": "type"}
     bounded |= {"object": "maxProperties" if not key.endswith("*") else "required"}
     if part["type"] in bounded:

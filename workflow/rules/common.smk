@@ -16,7 +16,7 @@ sys.path.insert(0, str(SCRIPTS.resolve()))
 
 import workflow_support
 from sqrtdk import config as configuration
-from sqrtdk import figures
+from sqrtdk import ensembles, figures
 
 workflow_support.use_this_python()
 
@@ -30,6 +30,13 @@ try:
     )
 except configuration.ConfigError as error:
     sys.exit(str(error))
+
+# The cells: each ensemble at the widths of the run at which it is defined.
+WIDTHS = {
+    name: [d_k for d_k in CONFIG["d_k"] if not ensemble.undefined_at(d_k)]
+    for name, entry in CONFIG["ensembles"].items()
+    for ensemble in [ensembles.build(configuration.specification(entry))]
+}
 
 # Numbers belong to the libraries that made them: with another version they are made again.
 ENVIRONMENT = {"python": platform.python_version()} | {
@@ -52,9 +59,18 @@ def figure_tables(wildcards):
     return [f"results/{table}.csv" for table in figures.load(wildcards.figure).INPUTS]
 
 
+def softmax_cells(kind):
+    return [f"results/cells/softmax/{name}/{d_k}.{kind}.csv" for name in SOFTMAX_WIDTHS for d_k in SOFTMAX_WIDTHS[name]]
+
+
 def default_configuration():
     schema = configuration.load_schema(SOURCE / "workflow/schemas/config.schema.yaml")
     return configuration.validate({}, schema, folders=[SOURCE])
+
+
+def effort(ensemble, key):
+    """What an ensemble's own entry says of precision or cost, else what the configuration says of all."""
+    return CONFIG["ensembles"][ensemble].get(key, CONFIG[key])
 
 
 def versions(*names):

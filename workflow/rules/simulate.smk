@@ -8,10 +8,10 @@ rule simulate_moments:
     output:
         cell="results/cells/moments/{ensemble}/{d_k}.json",
     params:
-        spec=lambda wildcards: as_json(CONFIG["ensembles"][wildcards.ensemble]),
+        spec=lambda wildcards: as_json(configuration.specification(CONFIG["ensembles"][wildcards.ensemble])),
         seed=CONFIG["seed"],
-        precision=CONFIG["precision"],
-        max_scalars=CONFIG["max_scalars"],
+        precision=lambda wildcards: effort(wildcards.ensemble, "precision"),
+        max_scalars=lambda wildcards: effort(wildcards.ensemble, "max_scalars"),
         versions=versions("numpy"),
     log:
         "results/logs/simulate_moments/{ensemble}/{d_k}.log",
@@ -52,15 +52,14 @@ rule describe_heads:
 rule collect_moments:
     input:
         script=script("collect_moments"),
-        cells=expand("results/cells/moments/{ensemble}/{d_k}.json", ensemble=CONFIG["ensembles"], d_k=CONFIG["d_k"]),
+        cells=[f"results/cells/moments/{name}/{d_k}.json" for name in WIDTHS for d_k in WIDTHS[name]],
         heads=expand("results/cells/heads/{dump}.json", dump=CONFIG["dumps"]),
     output:
         moments="results/moments.csv",
         score_histograms="results/score_histograms.csv",
         real_heads="results/real_heads.csv",
     params:
-        ensembles=as_json(list(CONFIG["ensembles"])),
-        d_k=as_json(CONFIG["d_k"]),
+        cells=as_json(WIDTHS),
         dumps=as_json(list(CONFIG["dumps"])),
     log:
         "results/logs/collect_moments.log",
@@ -71,6 +70,6 @@ rule collect_moments:
     message:
         "collect the moments of all cells"
     shell:
-        "python {input.script[0]:q} --cells results/cells/moments --ensembles {params.ensembles:q}"
-        " --d-k {params.d_k:q} --heads results/cells/heads --dumps {params.dumps:q} --moments {output.moments:q}"
+        "python {input.script[0]:q} --folder results/cells/moments --cells {params.cells:q}"
+        " --heads results/cells/heads --dumps {params.dumps:q} --moments {output.moments:q}"
         " --score-histograms {output.score_histograms:q} --real-heads {output.real_heads:q} > {log:q} 2>&1"

@@ -1,6 +1,8 @@
 # Needs: the ensembles, numbers of keys and scale rules of the configuration.
 # Makes: results/softmax_saturation.csv and results/gradient_magnitude.csv, from one job for each cell.
 
+SOFTMAX_WIDTHS = {name: WIDTHS[name] for name, entry in CONFIG["ensembles"].items() if entry.get("softmax", True)}
+
 
 rule simulate_softmax:
     input:
@@ -9,7 +11,7 @@ rule simulate_softmax:
         saturation="results/cells/softmax/{ensemble}/{d_k}.saturation.csv",
         gradients="results/cells/softmax/{ensemble}/{d_k}.gradients.csv",
     params:
-        spec=lambda wildcards: as_json(CONFIG["ensembles"][wildcards.ensemble]),
+        spec=lambda wildcards: as_json(configuration.specification(CONFIG["ensembles"][wildcards.ensemble])),
         n_keys=as_json(CONFIG["n_keys"]),
         scalings=as_json(CONFIG["scalings"]),
         seed=CONFIG["seed"],
@@ -33,18 +35,13 @@ rule simulate_softmax:
 rule collect_softmax:
     input:
         script=script("collect_softmax"),
-        saturation=expand(
-            "results/cells/softmax/{ensemble}/{d_k}.saturation.csv", ensemble=CONFIG["ensembles"], d_k=CONFIG["d_k"]
-        ),
-        gradients=expand(
-            "results/cells/softmax/{ensemble}/{d_k}.gradients.csv", ensemble=CONFIG["ensembles"], d_k=CONFIG["d_k"]
-        ),
+        saturation=softmax_cells("saturation"),
+        gradients=softmax_cells("gradients"),
     output:
         saturation="results/softmax_saturation.csv",
         gradients="results/gradient_magnitude.csv",
     params:
-        ensembles=as_json(list(CONFIG["ensembles"])),
-        d_k=as_json(CONFIG["d_k"]),
+        cells=as_json(SOFTMAX_WIDTHS),
     log:
         "results/logs/collect_softmax.log",
     benchmark:
@@ -54,5 +51,5 @@ rule collect_softmax:
     message:
         "collect the softmax measures of all cells"
     shell:
-        "python {input.script[0]:q} --cells results/cells/softmax --ensembles {params.ensembles:q}"
-        " --d-k {params.d_k:q} --saturation {output.saturation:q} --gradients {output.gradients:q} > {log:q} 2>&1"
+        "python {input.script[0]:q} --folder results/cells/softmax --cells {params.cells:q}"
+        " --saturation {output.saturation:q} --gradients {output.gradients:q} > {log:q} 2>&1"

@@ -114,8 +114,12 @@ class Ensemble:
         """The specification that builds this ensemble."""
         return {"family": self.family, **dataclasses.asdict(self)}
 
+    def undefined_at(self, d_k: int) -> str | None:
+        """Say why there is no such ensemble at this width (its cell is left out), None where there is one."""
+        return None
+
     def problems_at(self, d_k: int) -> list[str]:
-        """Say why the ensemble does not exist at this width; empty where it does."""
+        """Say which parameters are outside their domain at this width, which is a mistake; empty where none is."""
         return []
 
     def draw(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int):
