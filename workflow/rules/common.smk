@@ -32,10 +32,9 @@ except configuration.ConfigError as error:
     sys.exit(str(error))
 
 # The cells: each ensemble at the widths of the run at which it is defined.
+ENSEMBLES = {name: ensembles.build(configuration.specification(entry)) for name, entry in CONFIG["ensembles"].items()}
 WIDTHS = {
-    name: [d_k for d_k in CONFIG["d_k"] if not ensemble.undefined_at(d_k)]
-    for name, entry in CONFIG["ensembles"].items()
-    for ensemble in [ensembles.build(configuration.specification(entry))]
+    name: [d_k for d_k in CONFIG["d_k"] if not ensemble.undefined_at(d_k)] for name, ensemble in ENSEMBLES.items()
 }
 
 # Numbers belong to the libraries that made them: with another version they are made again.
@@ -104,3 +103,4 @@ wildcard_constraints:
     dump="[a-z][a-z0-9_]*",
     figure="[a-z][a-z0-9-]*",
     d_k="[0-9]+",
+    n_keys="[0-9]+",

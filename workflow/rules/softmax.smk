@@ -3,6 +3,9 @@
 
 SOFTMAX_WIDTHS = {name: WIDTHS[name] for name, entry in CONFIG["ensembles"].items() if entry.get("softmax", True)}
 
+# A row of standard normal queries and keys has an exact theory at any number of keys.
+STANDARD_NORMAL = [name for name in SOFTMAX_WIDTHS if ENSEMBLES[name] == ensembles.build({"family": "gaussian"})]
+
 
 rule simulate_softmax:
     input:
@@ -32,16 +35,38 @@ rule simulate_softmax:
         " > {log:q} 2>&1"
 
 
+rule tabulate_softmax_theory:
+    input:
+        script=script("tabulate_softmax_theory"),
+    output:
+        table="results/cells/softmax_theory/{n_keys}.csv",
+    params:
+        versions=versions("numpy", "scipy"),
+    log:
+        "results/logs/tabulate_softmax_theory/{n_keys}.log",
+    benchmark:
+        "results/benchmarks/tabulate_softmax_theory/{n_keys}.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "integrate the exact averages of softmax over {wildcards.n_keys} Gaussian logits"
+    shell:
+        "python {input.script[0]:q} --n-keys {wildcards.n_keys} --output {output.table:q} > {log:q} 2>&1"
+
+
 rule collect_softmax:
     input:
         script=script("collect_softmax"),
         saturation=softmax_cells("saturation"),
         gradients=softmax_cells("gradients"),
+        theory=expand("results/cells/softmax_theory/{n_keys}.csv", n_keys=CONFIG["n_keys"]),
     output:
         saturation="results/softmax_saturation.csv",
         gradients="results/gradient_magnitude.csv",
     params:
         cells=as_json(SOFTMAX_WIDTHS),
+        exact=as_json(STANDARD_NORMAL),
+        versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_softmax.log",
     benchmark:
@@ -52,4 +77,4 @@ rule collect_softmax:
         "collect the softmax measures of all cells"
     shell:
         "python {input.script[0]:q} --folder results/cells/softmax --cells {params.cells:q}"
-        " --saturation {output.saturation:q} --gradients {output.gradients:q} > {log:q} 2>&1"
+        " --exact {params.exact:q} --theory {input.theory:q} --saturation {output.saturation:q} --gradients {output.gradients:q} > {log:q} 2>&1"

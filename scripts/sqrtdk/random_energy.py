@@ -1,0 +1,188 @@
+"""Exact averages of softmax over n independent Gaussian logits: Derrida's (1981) Random Energy Model at finite n.
+
+With Z = Σ e^{z_j}, z_j = s g_j, every average of products of weights p_j = e^{z_j}/Z is one integral, since
+1/Z^k = ∫ t^{k−1} e^{−tZ} dt / Γ(k). With t = e^{−u} and a = e^{z−u} it is built from
+
+    φ(u) = E e^{−a},   m_k(u) = E a^k e^{−a},
+    E Π_i p_i^{k_i} = ∫ Π_i m_{k_i}(u) φ(u)^{n−r} du / Γ(Σ k_i)   for r different keys.
+
+Every average below is a sum of positive terms, so that none cancels, from uniform to one-hot rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from .scalings import SCALINGS
+
+STEP = 0.25
+"""Step of both trapezoidal sums: the integrands are analytic in a strip of ±π/2, so its error is below 1e-14."""
+NODES = 80
+"""Gauss–Hermite nodes of the inner average for small s."""
+SMALL_SPREAD = 0.7
+"""Below this the inner average over g is a Gauss–Hermite sum, above a trapezoidal one over z − u."""
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Exact averages over rows of n Gaussian logits of standard deviation s.
+
+    participation: E Σp². cube: E Σp³. jacobian_square: E‖J‖²_F. trace: E tr J = 1 − E Σp².
+    log_partition: E ln Z. entropy: E H = E ln Z − s² E tr J, in nats.
+    pull: E‖Jz‖²/s², the part of the gradient along q, with its limit at s = 0.
+    """
+
+    participation: float
+    cube: float
+    jacobian_square: float
+    trace: float
+    log_partition: float
+    entropy: float
+    pull: float
+
+
+def averages(n_keys: int, spread: float) -> Averages:
+    """Integrate the averages of a row of `n_keys` >= 1 keys whose logits have standard deviation `spread` >= 0."""
+    n, s = n_keys, float(spread)
+    if s == 0 or n == 1:
+        share = 1 / n
+        trace = 1 - share
+        return Averages(share, share**2, share * trace, trace, float(np.log(n)), float(np.log(n)), share * trace)
+    u = np.arange(-9.5 * s - 7, 9.5 * s + np.log(n) + 45, STEP)
+    log_phi, excess, moments = _inner(u, s)
+    (m1, m2, m3), (x1, x2), xx2 = moments
+
+    def integral(product, others):
+        with np.errstate(under="ignore"):
+            return float(np.sum(product * np.exp(others * log_phi)) * STEP)
+
+    participation = n * integral(m2, n - 1)
+    cube = n * integral(m3, n - 1) / 2
+    trace = n * (n - 1) * integral(m1 * m1, n - 2)
+    jacobian = n * (n - 1) * 2 * integral(m2 * m2, n - 2) / 6
+    # (Jz)_i = p_i Σ_j p_j (z_i − z_j): pairs and triples of different keys.
+    pull = n * (n - 1) * 2 * integral(xx2 * m2 - x2 * x2, n - 2) / 6
+    if n > 2:
+        jacobian += n * (n - 1) * (n - 2) * integral(m2 * m1 * m1, n - 3) / 6
+        spread3 = xx2 * m1 * m1 - 2 * x2 * x1 * m1 + m2 * x1 * x1
+        pull += n * (n - 1) * (n - 2) * integral(spread3, n - 3) / 6
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
+        # ln Z − ln n, so that the difference is exact for small s: φ^n against e^{−nt}, and φ e^t = 1 + excess.
+        reference = np.exp(-n * np.exp(-u))
+        near = np.abs(n * excess) < 1
+        gain = reference - np.exp(n * log_phi)
+        gain[near] = -reference[near] * np.expm1(n * excess[near])
+    log_partition = float(np.log(n) + np.sum(gain) * STEP)
+    return Averages(participation, cube, jacobian, trace, log_partition, log_partition - s * s * trace, pull / s**2)
+
+
+def _inner(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, tuple]:
+    """Return on the grid u: ln φ, ln φ + e^{−u}, and with x = ln a the E a^k e^{−a}, E x a^k e^{−a}, E x² a² e^{−a}."""
+    with np.errstate(under="ignore", over="ignore", invalid="ignore", divide="ignore"):
+        t = np.exp(-u)
+        if s < SMALL_SPREAD:
+            g, weight = special.roots_hermitenorm(NODES)
+            weight = weight / weight.sum()
+            a = np.exp(s * g - u[:, None])
+            x = s * g - u[:, None]
+            first, second, third = (np.exp(k * x - a) for k in (1, 2, 3))
+            moments = (
+                (first @ weight, second @ weight, third @ weight),
+                ((x * first) @ weight, (x * second) @ weight),
+                (x * x * second) @ weight,
+            )
+            # φ e^t − 1 as an average of small terms.
+            ratio = np.expm1(-t[:, None] * np.expm1(s * g)) @ weight
+            excess = np.log1p(ratio)
+            log_phi = np.where(np.isfinite(excess), excess - t, np.log(np.exp(-a) @ weight))
+            return np.maximum(log_phi, -1e300), np.where(np.isfinite(excess), excess, 1e300), moments
+        x = np.arange(-45.0, 4.4, STEP)
+        slope = np.exp(x - np.exp(x))
+        where = (x + u[:, None]) / s
+        # By parts: E F(z − u) = ∫ F'(x) P(z − u > x) dx with F = 1 − e^{−e^x}; neither tail is a difference.
+        low = special.ndtr(where) @ slope * STEP
+        high = special.ndtr(-where) @ slope * STEP
+        log_phi = np.where(high < 0.5, np.log1p(-np.minimum(high, 0.6)), np.log(low))
+        density = np.exp(-0.5 * where**2) / (s * np.sqrt(2 * np.pi))
+        first, second, third = (np.exp(k * x - np.exp(x)) * STEP for k in (1, 2, 3))
+        moments = (
+            (density @ first, density @ second, density @ third),
+            (density @ (x * first), density @ (x * second)),
+            density @ (x * x * second),
+        )
+        return np.maximum(log_phi, -1e300), log_phi + t, moments
+
+
+MAX_SPREAD = 96.0
+"""Beyond this spread of the logits no average is tabulated."""
+KNOTS = 120
+CHI_NODES = 40
+COLUMNS = ("spread", "participation", "cube", "jacobian_square", "trace", "log_partition", "entropy", "pull")
+
+
+def tabulate(n_keys: int) -> list[dict]:
+    """Return the averages on the knots from which they are interpolated, s = 0 to MAX_SPREAD, one row for each."""
+    spreads = np.sinh(np.linspace(0, np.arcsinh(MAX_SPREAD), KNOTS))
+    return [{"spread": float(s), **vars(averages(n_keys, s))} for s in spreads]
+
+
+class Interpolated:
+    """The averages as smooth functions of s, from a table of `tabulate`, to about 1e-7 relative."""
+
+    def __init__(self, table: dict[str, np.ndarray]):
+        from scipy.interpolate import CubicSpline
+
+        x = np.arcsinh(np.asarray(table["spread"], float))
+        # Every average is even in s, so its slope at 0 is 0.
+        self._splines = {
+            name: CubicSpline(x, np.log(np.asarray(table[name], float)), bc_type=((1, 0.0), "not-a-knot"))
+            for name in COLUMNS[1:]
+        }
+
+    def __call__(self, name: str, spread: np.ndarray) -> np.ndarray:
+        return np.exp(self._splines[name](np.arcsinh(spread)))
+
+
+def gaussian_theory(d_k: int, n_keys: int, scaling: str, averages_of: Interpolated) -> dict[str, float]:
+    """Return exact measures of an attention row with standard normal queries and keys, none beyond the table.
+
+    Given q the logits are independent with s = c‖q‖, and ‖q‖² is chi-square: a Gauss–Laguerre sum mixes over it.
+    Gradients are root mean squares for upstream gradients of unit variance:
+    E‖g_q‖² = c² (d_k − 1) E‖J‖² + E‖Jz‖²/‖q‖² and E‖g_k‖² = c² E‖q‖²‖J‖².
+    """
+    factor = SCALINGS[scaling].factor(d_k, n_keys)
+    with np.errstate(over="ignore"):
+        half_square, weight = special.roots_genlaguerre(CHI_NODES, d_k / 2 - 1) if d_k <= 64 else _chi_nodes(d_k)
+    weight = weight / weight.sum()
+    spread = factor * np.sqrt(2 * half_square)
+    if spread[weight > 1e-12].max() > MAX_SPREAD:
+        return {}
+    spread = np.minimum(spread, MAX_SPREAD)
+
+    def mean(name, times=1.0):
+        return float(weight @ (averages_of(name, spread) * times))
+
+    jacobian = mean("jacobian_square")
+    query = factor**2 * ((d_k - 1) * jacobian + mean("pull"))
+    key = mean("jacobian_square", spread**2)
+    measures = {
+        "entropy": mean("entropy"),
+        "participation_ratio": mean("participation"),
+        "jacobian_frobenius": jacobian**0.5,
+        "grad_logits": jacobian**0.5,
+        "grad_query": query**0.5,
+        "grad_key": key**0.5,
+    }
+    if n_keys > 1:
+        measures["normalised_entropy"] = measures["entropy"] / float(np.log(n_keys))
+    return measures | {f"{name}_values": measures[name] for name in ("grad_logits", "grad_query", "grad_key")}
+
+
+def _chi_nodes(d_k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes of half a chi-square of large d_k and their weights, from its exact density on an even grid of ‖q‖."""
+    centre = np.sqrt(d_k - 1.0)
+    norm = centre + np.linspace(-6.5, 6.5, 2 * CHI_NODES + 1)
+    norm = norm[norm > 0]
+    log_density = (d_k - 1) * np.log(norm / centre) - (norm**2 - centre**2) / 2
+    return norm**2 / 2, np.exp(log_density)
