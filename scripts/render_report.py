@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk import __version__, answers, blocks, laws, numbers, rendering, softmax, tables
+from sqrtdk import __version__, answers, blocks, ensembles, laws, numbers, rendering, softmax, tables
+from sqrtdk.config_rules import specification
 from sqrtdk.figures import read
 from sqrtdk.provenance import report_entry
 
@@ -17,6 +18,7 @@ def render_report(
     moments: Path,
     variance_laws: Path,
     mean_laws: Path,
+    spread_laws: Path,
     softmax_saturation: Path,
     gradient_magnitude: Path,
     real_heads: Path,
@@ -27,16 +29,18 @@ def render_report(
     output: Path,
 ):
     """Write the page. `figures` are all files of the figures, `sources` the files of report/ or that folder."""
-    paths = (moments, variance_laws, mean_laws, softmax_saturation, gradient_magnitude, real_heads)
-    names = ("moments", "variance_laws", "mean_laws", "softmax_saturation", "gradient_magnitude", "real_heads")
-    frames = {name: read([path])[path.stem] for name, path in zip(names, paths, strict=True)}
+    paths = (moments, variance_laws, mean_laws, spread_laws, softmax_saturation, gradient_magnitude, real_heads)
+    names = ("moments", "variance_laws", "mean_laws", "spread_laws", "softmax_saturation", "gradient_magnitude")
+    frames = {name: read([path])[path.stem] for name, path in zip((*names, "real_heads"), paths, strict=True)}
     record = json.loads(provenance.read_text(encoding="utf-8"))
     configuration = record["configuration"]
-    at = answers.setting(frames["moments"], frames["softmax_saturation"], configuration["ensembles"])
+    specs = {name: specification(entry) for name, entry in configuration["ensembles"].items()}
+    members = {name: ensembles.build(spec) for name, spec in specs.items()}
+    at = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
     follows = answers.follows(frames, at)
     shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent)]
     simulated = tables.simulated(frames["moments"])
-    found = tables.report_tables(frames, configuration["ensembles"], at.ensemble, at.d_k, at.n_keys)
+    found = tables.report_tables(frames, specs, members, at.ensemble, at.d_k, at.n_keys)
     context = {
         "title": title,
         "version": __version__,

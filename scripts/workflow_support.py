@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent
+LOADS_ITS_FOLDER = ("sqrtdk/ensembles/__init__.py",)
+"""Packages that import whatever modules lie beside them, which no import statement shows."""
 
 
 def source_files(*starts: str) -> list[str]:
@@ -38,8 +40,7 @@ def _imports(name: str) -> tuple[str, ...]:
             base = base + (node.module.split(".") if node.module else [])
             modules += [base, *([*base, alias.name] for alias in node.names)]
     files = {file for parts in modules for file in _files(tuple(parts))}
-    if path.name == "__init__.py" and "iter_modules" in path.read_text(encoding="utf-8"):
-        # The package loads whatever lies in its folder.
+    if name in LOADS_ITS_FOLDER:
         files |= {str(module.relative_to(SCRIPTS)) for module in path.parent.glob("*.py")}
     return tuple(sorted(files))
 

@@ -9,13 +9,11 @@ import numpy as np
 MIN_BLOCKS = 64
 MAX_BLOCKS = 4096
 """More products than this are put together, so that the sums kept for the standard errors stay few."""
-MAX_SIDE = 224
-MATCHED_SIDE = 32
-MIN_SIDE = 6
-"""Queries per block at small d_k: smaller products cost more in overhead than they save in scores."""
-PILOT_SCORES = 2**14
+SIDES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 224)
+"""Numbers of queries (and keys) of a block to choose from."""
 MAX_SIDE_SCALARS = 2**22
 """A query matrix holds at most this many numbers, which bounds the memory at any width."""
+PILOT_SCORES = 2**14
 BATCH_SCALARS = 2**18
 """Random numbers drawn at a time: about what a core's cache holds."""
 
@@ -36,11 +34,31 @@ class Plan:
 
 
 def side(ensemble, d_k: int, max_scalars: float) -> int:
-    """Queries per block: as many as components, where drawing and multiplying cost alike, within memory and the cap."""
-    most = min(MATCHED_SIDE if ensemble.matched else MAX_SIDE, max(d_k, MIN_SIDE))
-    affordable = int(max_scalars / (2 * MIN_BLOCKS * d_k))
+    """Choose the queries per block with the most precision for the time, within memory and the cap for 64 blocks.
+
+    Where the rows of a block share little, many queries make drawing cheap; where they share much (a random basis, a
+    common factor), more of them tell nothing new.
+    """
     least = 3 if ensemble.matched else 2
-    return max(least, min(most, MAX_SIDE_SCALARS // d_k, affordable))
+    most = min(MAX_SIDE_SCALARS // d_k, int(max_scalars / (2 * MIN_BLOCKS * d_k)))
+    candidates = [m for m in SIDES if least <= m <= most] or [least]
+    if ensemble.block_relative_variance(d_k, least, least) is None:
+        # About as many as components, where drawing and multiplying cost alike.
+        return max((m for m in candidates if m <= max(6, d_k)), default=candidates[0])
+
+    def cost(m: int) -> float:
+        # Nanoseconds of one product, roughly: drawing, multiplying, summing the scores, and the overhead of small ones.
+        return 6 * m * d_k + 0.02 * m * m * d_k + 5 * m * m + 60
+
+    def variance(m: int) -> float:
+        return max(ensemble.block_relative_variance(d_k, m, m), _mean_spread(ensemble, m))
+
+    return min(candidates, key=lambda m: variance(m) * cost(m))
+
+
+def _mean_spread(ensemble, m: int) -> float:
+    """Variance of a product's mean score over the variance of a score: the mean wants its precision too."""
+    return 1 / (m if ensemble.matched else m * m)
 
 
 def plan(ensemble, d_k: int, precision: float, max_scalars: float, pilot) -> Plan:
@@ -56,9 +74,9 @@ def plan(ensemble, d_k: int, precision: float, max_scalars: float, pilot) -> Pla
     m = side(ensemble, d_k, max_scalars)
     spread = ensemble.block_relative_variance(d_k, m, m)
     if spread is None:
-        spread = pilot(Plan(m, m, -(-PILOT_SCORES // (m * m)), MIN_BLOCKS // 2, "pilot"))
-    # The mean wants its share too where the variance has no error (Rademacher at d_k = 1).
-    spread = max(spread, 1 / (m if ensemble.matched else m * m))
+        stack = min(-(-PILOT_SCORES // (m * m)), int(max_scalars / (4 * MIN_BLOCKS * m * d_k)))
+        spread = pilot(Plan(m, m, max(1, stack), MIN_BLOCKS // 2, "pilot"))
+    spread = max(spread, _mean_spread(ensemble, m))
     needed = spread / precision**2
     wanted = _with_margin(needed) if math.isfinite(needed) else math.inf
     affordable = int(max_scalars / (2 * m * d_k))

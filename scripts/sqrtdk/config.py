@@ -4,7 +4,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .config_messages import ConfigError, Problem
-from .config_rules import MAX_KEY_MATRIX, clashes, dump_problems, find_file, read_ensembles, removal_problems, specification
+from .config_rules import (
+    MAX_KEY_MATRIX,
+    clashes,
+    dump_problems,
+    find_file,
+    read_ensembles,
+    removal_problems,
+    specification,
+)
 from .config_schema import allowed, load_schema, schema_problems, with_registries
 from .config_sources import argument_problems, file_names, file_problems, literal_texts
 from .config_values import plain_step, understand

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from . import ensembles
+from . import ensembles, heads
 from .config_messages import MISSING, Problem, nearest
 from .config_schema import colon_hint, look_up
 from .config_values import is_removed, read_boolean, read_integer, read_mapping, read_number, read_text, without_removed
@@ -18,7 +18,7 @@ READERS = {"number": read_number, "integer": read_integer, "boolean": read_boole
 
 def read_ensembles(entries: Mapping, given: Mapping, widths: list[int]) -> tuple[dict, list[Problem]]:
     """Build each ensemble to find its mistakes; return the specifications with exact types, and the problems."""
-    specs, problems = {}, []
+    specs, problems, reasons = {}, [], []
     for name, entry in entries.items():
         path = ("ensembles", name)
         if not isinstance(entry.get("family"), str):
@@ -34,6 +34,12 @@ def read_ensembles(entries: Mapping, given: Mapping, widths: list[int]) -> tuple
             specs[name] = {key: spec[key] for key in ensemble.spec if key in spec}
             specs[name] |= {key: entry[key] for key in EFFORT if key in entry}
             problems += _width_problems(path, raw, ensemble, widths)
+            if entry.get("softmax", True):
+                reasons.append((name, [ensemble.undefined_at(width) for width in widths]))
+    # Cells at widths where an ensemble is not defined are left out, but something has to be left.
+    if widths and reasons and all(all(row) for _, row in reasons):
+        name, row = reasons[0]
+        problems.append(Problem(("d_k",), list(widths), f"no ensemble is defined at any of these: {name}: {row[-1]}"))
     return specs, problems
 
 
@@ -67,9 +73,6 @@ def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.Problem) -> Prob
 
 def _width_problems(path: tuple, raw: Mapping, ensemble: ensembles.Ensemble, widths: list[int]) -> list[Problem]:
     refused = {width: reasons for width in widths if (reasons := ensemble.problems_at(width))}
-    undefined = {width: reason for width in widths if (reason := ensemble.undefined_at(width))}
-    if widths and len(undefined) == len(widths):
-        return [Problem(path, raw, f"not defined at any d_k of the run: {undefined[max(widths)]}")]
     if not refused:
         return []
     listed = ", ".join(map(str, list(refused)[:5])) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")
@@ -123,11 +126,10 @@ def _unreadable(path: Path) -> str | None:
     if path.is_dir():
         return f"{path} is a folder; a NumPy .npz file is needed"
     try:
-        with path.open("rb") as file:
-            start = file.read(2)
+        with path.open("rb"):
+            return heads.shape_problem(path)
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
-    return None if start == b"PK" else f"{path} is no NumPy .npz file"
 
 
 def clashes(names: Mapping, dumps: Iterable[str], widths: list[int], n_keys: list[int]) -> list[Problem]:

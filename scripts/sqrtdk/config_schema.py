@@ -114,7 +114,7 @@ def _name_problem(path: tuple, name: object, schema: Mapping, given: Mapping) ->
     slug = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") if isinstance(name, str) and ":" not in name else ""
     slug = slug[: schema["maxLength"]]
     others = look_up(given, path)
-    if isinstance(others, Mapping) and slug in others:
+    if isinstance(others, Mapping) and slug in others and str(name) != slug:
         words += f"; there is an entry {slug} already, and a file system may not tell the two apart"
         slug = ""
     suggestion = slug if re.fullmatch(r"[a-z][a-z0-9_]*", slug) else None

@@ -1,9 +1,10 @@
-"""Candidate laws of the variance and the mean of q·k against d_k, their weighted fits, and the choice between them.
+"""Candidate laws of the variance, the mean and the quartiles of q·k against d_k, their weighted fits, and the choice.
 
-A law is one pure function whose docstring is its formula, registered once in VARIANCE_LAWS or MEAN_LAWS. Variances are
-fitted as ln V with standard error se / V (delta method): an estimate that is too large has an se that is too large, and
-in linear space the fit would trust the small ones more. Means may be zero or negative and are fitted as they are. All
-laws of one quantity share one data space, so their chi2 and AICc compare.
+A law is one pure function whose docstring is its formula, registered once in VARIANCE_LAWS, MEAN_LAWS or SPREAD_LAWS.
+Variances and interquartile ranges are fitted as logarithms with standard error se / value (delta method): an estimate
+that is too large has an se that is too large, and in linear space the fit would trust the small ones more. Means may be
+zero or negative and are fitted as they are. All laws of one quantity share one data space, so their chi2 and AICc
+compare.
 """
 
 import inspect
@@ -16,9 +17,10 @@ import pandas as pd
 from scipy import optimize, special
 
 COLUMNS = (
-    "ensemble", "law", "parameter", "estimate", "se", "ci_low", "ci_high", "exact", "chi2", "dof", "p_value", "aicc",
-    "selected", "estimable", "reason", "d_k_min", "n_points",
+    "ensemble", "law", "parameter", "estimate", "se", "ci_low", "ci_high", "ci_dof", "exact", "chi2", "dof", "p_value",
+    "aicc", "selected", "estimable", "reason", "d_k_min", "n_points",
 )  # fmt: skip
+POSITIVE = ("variance", "interquartile_range")  # fitted as logarithms
 SELECTION_MARGIN = 6.0  # the simplest law within this AICc distance of the best is selected
 REJECTED = 0.001  # a selected law with a smaller p-value is called the best of a bad lot
 EXPONENTS = np.linspace(-4.0, 4.0, 161)  # grid on which a power law's exponent is sought
@@ -107,6 +109,11 @@ def linear(d_k, slope):
     return slope * d_k
 
 
+def square_root(d_k, scale):
+    """y = scale * d_k**0.5"""
+    return scale * d_k**0.5
+
+
 def power(d_k, prefactor, exponent):
     """y = prefactor * d_k**exponent"""
     return prefactor * d_k**exponent
@@ -124,6 +131,7 @@ def quadratic(d_k, linear, quadratic):
 
 _ZERO = Law("zero", zero, lambda d_k: (), lambda *_: np.empty(0))
 _LINEAR = Law("linear", linear, lambda d_k, slope: (d_k,), _start_basis)
+_SQUARE_ROOT = Law("square_root", square_root, lambda d_k, scale: (d_k**0.5,), _start_basis)
 _POWER = Law("power", power, lambda d_k, a, b: (d_k**b, a * d_k**b * np.log(d_k)), _start_power)
 _AFFINE = Law("affine", affine, lambda d_k, a, b: (np.ones_like(d_k), d_k), _start_basis)
 _QUADRATIC = Law("quadratic", quadratic, lambda d_k, a, b: (d_k, d_k**2), _start_basis)
@@ -132,6 +140,7 @@ VARIANCE_LAWS = {
     law.name: law for law in (_LINEAR, _POWER, _AFFINE, _QUADRATIC, replace(_AFFINE, name="affine_tail", tail=True))
 }
 MEAN_LAWS = {law.name: law for law in (_ZERO, _LINEAR, replace(_POWER, refusal=_refuse_exponent))}
+SPREAD_LAWS = {law.name: law for law in (_SQUARE_ROOT, _POWER, replace(_POWER, name="power_tail", tail=True))}
 
 
 @dataclass(frozen=True)
@@ -145,6 +154,7 @@ class Fit:
     se: tuple[float, ...] = ()
     ci_low: tuple[float, ...] = ()
     ci_high: tuple[float, ...] = ()
+    ci_dof: tuple[float, ...] = ()
     chi2: float | None = None
     dof: int | None = None
     p_value: float | None = None
@@ -185,7 +195,7 @@ def fit_law(law: Law, d_k, values, se, n_blocks=None, *, log: bool) -> Fit:
 
     spread = np.zeros(n) if n_blocks is None else 1.0 / (np.asarray(n_blocks, dtype=float) - 1.0)
     if k == 0:
-        return _finish(law, residuals(()), (), (), (), spread.sum())
+        return _finish(law, residuals(()), (), (), (), (), spread.sum())
     start = law.start(law, d_k, values, se, log)
     if refusal := law.refusal(law, d_k, values, se, start):
         return Fit(law, n, refusal)
@@ -200,18 +210,34 @@ def fit_law(law: Law, d_k, values, se, n_blocks=None, *, log: bool) -> Fit:
         return Fit(law, n, f"the fit of the {law.name} law did not converge")
     influence = np.linalg.solve(r, q.T) / scale[:, None]  # (k, n): d estimate / d whitened datum
     freedom = 1.0 - (q**2).sum(axis=1)  # 1 - leverage: the share of a point that its own fit does not absorb
-    errors, half_widths = _uncertainty(influence**2, freedom, spread)
-    return _finish(law, rest, estimates + 0.0, errors, half_widths, np.sum(freedom**2 * spread))  # + 0.0: no -0.0
+    uncertainty = _uncertainty(influence**2, freedom, spread)
+    return _finish(law, rest, estimates + 0.0, *uncertainty, np.sum(freedom**2 * spread))  # + 0.0: no -0.0
 
 
-def _uncertainty(parts: np.ndarray, freedom: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return standard errors and 95 % half widths from each point's part of each parameter's variance, shape (k, n)."""
+def _uncertainty(parts: np.ndarray, freedom: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return standard errors, 95 % half widths and degrees of freedom (infinite where the se are known exactly).
+
+    parts: each point's part of each parameter's variance, shape (k, n).
+    """
     errors = np.sqrt((parts * (1.0 + 4.0 * freedom * spread)).sum(axis=1))
-    inverse_dof = (parts**2 * spread).sum(axis=1) / parts.sum(axis=1) ** 2
-    quantiles = np.full(errors.size, special.ndtri(0.975))
-    known = inverse_dof > 0
-    quantiles[known] = special.stdtrit(1.0 / inverse_dof[known], 0.975)
-    return errors, quantiles * errors
+    dof = welch_dof(parts, spread)
+    return errors, t_quantile(dof) * errors, dof
+
+
+def welch_dof(parts: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Return the Welch-Satterthwaite degrees of freedom of sums over the last axis.
+
+    parts: variances that are summed; spread: 1 / (n_blocks - 1) of each, 0 where a variance is known exactly.
+    """
+    with np.errstate(divide="ignore"):
+        return parts.sum(axis=-1) ** 2 / (parts**2 * spread).sum(axis=-1)
+
+
+def t_quantile(dof, level: float = 0.95) -> np.ndarray:
+    """Return the half width, in standard errors, of a two-sided interval; the normal's where dof is infinite."""
+    share, dof = 0.5 + level / 2, np.asarray(dof, dtype=float)
+    known = np.isfinite(dof)
+    return np.where(known, special.stdtrit(np.where(known, dof, 1.0), share), special.ndtri(share))
 
 
 def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks, log: bool) -> None:
@@ -227,7 +253,7 @@ def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks, log: b
         raise ValueError("a fit of ln(values) needs positive values")
 
 
-def _finish(law: Law, rest: np.ndarray, estimates, errors, half_widths, spread: float) -> Fit:
+def _finish(law: Law, rest: np.ndarray, estimates, errors, half_widths, ci_dof, spread: float) -> Fit:
     """Add the chi-squared test and AICc to the estimates; AICc = chi2 + 2k + 2k(k+1)/(n-k-1).
 
     spread: Johansen's A, the sum of (1 - leverage)**2 / (n_blocks - 1); chi2 / (dof + 2A - 6A/(dof+2)) is F-distributed
@@ -240,7 +266,7 @@ def _finish(law: Law, rest: np.ndarray, estimates, errors, half_widths, spread: 
     if spread > 0:
         p_value = special.fdtrc(dof, dof * (dof + 2) / (3 * spread), chi2 / (dof + 2 * spread - 6 * spread / (dof + 2)))
     low, high = np.subtract(estimates, half_widths), np.add(estimates, half_widths)
-    numbers = (tuple(map(float, x)) for x in (estimates, errors, low, high))
+    numbers = (tuple(map(float, x)) for x in (estimates, errors, low, high, ci_dof))
     return Fit(law, n, "", *numbers, chi2, dof, float(p_value), aicc)
 
 
@@ -282,12 +308,20 @@ def fit_mean_laws(moments: pd.DataFrame) -> pd.DataFrame:
     return _fit_table(moments, "mean", MEAN_LAWS, tail_d_k=1)
 
 
+def fit_spread_laws(moments: pd.DataFrame, tail_d_k: int) -> pd.DataFrame:
+    """Fit every law of the interquartile range; columns and conventions of `fit_variance_laws`.
+
+    Quartiles have an error however heavy the tails are. `power_tail` is fitted to d_k >= tail_d_k; `exact` is empty.
+    """
+    return _fit_table(moments, "interquartile_range", SPREAD_LAWS, tail_d_k)
+
+
 def _fit_table(moments: pd.DataFrame, quantity: str, laws: dict[str, Law], tail_d_k: int) -> pd.DataFrame:
     simulated = moments[moments["stopped_by"] != "enumerated"]
     rows = []
     for ensemble, cells in simulated.groupby("ensemble", sort=False):
         cells = cells.sort_values("d_k")
-        whole, tail = _usable(cells, quantity), _usable(cells[cells["d_k"] >= tail_d_k], quantity)
+        whole, tail = usable(cells, quantity), usable(cells[cells["d_k"] >= tail_d_k], quantity)
         results = [_fit_cells(law, *(tail if law.tail else whole), quantity) for law in laws.values()]
         chosen, remark = select([fit for fit, *_ in results])
         for fit, exact, left_out, first in results:
@@ -299,28 +333,30 @@ def _fit_table(moments: pd.DataFrame, quantity: str, laws: dict[str, Law], tail_
             reason = "; ".join(filter(None, (left_out, why_not, note)))
             d_k_min = tail_d_k if fit.law.tail else first
             for i, parameter in enumerate(fit.law.parameters or ("",)):
-                per_parameter = (fit.estimates, fit.se, fit.ci_low, fit.ci_high, exact)
+                per_parameter = (fit.estimates, fit.se, fit.ci_low, fit.ci_high, fit.ci_dof, exact)
                 numbers = [x[i] if i < len(x) else None for x in per_parameter]
                 test = (fit.chi2, fit.dof, fit.p_value, fit.aicc)
                 verdict = (selected, fit.estimable, reason, d_k_min, fit.n_points)
                 rows.append((ensemble, fit.law.name, parameter, *numbers, *test, *verdict))
     # object first: one empty dof or d_k_min would turn the others into 11.0
     frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
-    floats = ["estimate", "se", "ci_low", "ci_high", "exact", "chi2", "p_value", "aicc"]
+    floats = ["estimate", "se", "ci_low", "ci_high", "ci_dof", "exact", "chi2", "p_value", "aicc"]
+    frame["ci_dof"] = frame["ci_dof"].replace({np.inf: None})  # an se that is known exactly
     return frame.astype(dict.fromkeys(floats, float) | {"selected": bool, "estimable": bool, "n_points": int})
 
 
-def _usable(cells: pd.DataFrame, quantity: str) -> tuple[pd.DataFrame, str]:
+def usable(cells: pd.DataFrame, quantity: str) -> tuple[pd.DataFrame, str]:
     """Split off the cells that cannot be weighted, with the reason in words."""
+    name = quantity.replace("_", " ")
     value, se = cells[quantity].to_numpy(float), cells[f"{quantity}_se"].to_numpy(float)
     why = np.full(len(cells), "", dtype=object)
     for i, (own, stopped_by) in enumerate(zip(cells["reason"], cells["stopped_by"], strict=True)):
         if not (np.isfinite(value[i]) and np.isfinite(se[i])):
-            why[i] = own if isinstance(own, str) and own else f"the {quantity} estimate has no standard error"
-        elif quantity == "variance" and value[i] <= 0:
-            why[i] = "zero variance" if value[i] == 0 else "the variance estimate is negative"
+            why[i] = own if isinstance(own, str) and own else f"the {name} estimate has no standard error"
+        elif quantity in POSITIVE and value[i] <= 0:
+            why[i] = f"zero {name}" if value[i] == 0 else f"the {name} estimate is negative"
         elif se[i] <= ROUNDING * abs(value[i]) or (quantity == "variance" and stopped_by == "degenerate"):
-            why[i] = f"the {quantity} estimate has no sampling error, so it has no weight"
+            why[i] = f"the {name} estimate has no sampling error, so it has no weight"
     d_k = cells["d_k"].to_numpy()
     texts = []
     for text in dict.fromkeys(filter(None, why)):
@@ -331,10 +367,9 @@ def _usable(cells: pd.DataFrame, quantity: str) -> tuple[pd.DataFrame, str]:
 
 def _fit_cells(law: Law, cells: pd.DataFrame, left_out: str, quantity: str) -> tuple[Fit, tuple, str, int | None]:
     """Fit one law to usable cells and, with the same weights, to their exact values."""
-    log = quantity == "variance"
-    d_k, value, se, blocks, exact = (
-        cells[name].to_numpy(float) for name in ("d_k", quantity, f"{quantity}_se", "n_blocks", f"exact_{quantity}")
-    )
+    log = quantity in POSITIVE
+    d_k, value, se, blocks = (cells[name].to_numpy(float) for name in ("d_k", quantity, f"{quantity}_se", "n_blocks"))
+    exact = cells[f"exact_{quantity}"].to_numpy(float) if f"exact_{quantity}" in cells else np.full(d_k.size, np.nan)
     fit = fit_law(law, d_k, value, se, blocks, log=log)
     truth: tuple[float, ...] = ()
     if fit.estimable and np.all(np.isfinite(exact)):

@@ -81,18 +81,31 @@ def central_kurtosis(means: np.ndarray) -> np.ndarray:
     return (m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4) / (m2 - m1**2) ** 2 - 3
 
 
-def quantile(kept: np.ndarray, share: float) -> Estimate:
-    """Quantile of the pooled values; its error inverts the between-block error of the share below it (Woodruff 1952).
+def quantiles(kept: np.ndarray, shares) -> tuple[list[Estimate], np.ndarray]:
+    """Quantiles of the pooled values; an error inverts the between-block error of the share below (Woodruff 1952).
 
     Args:
         kept: (n_blocks, n) values, dependent within a block.
+
+    Returns the estimates and (n_blocks, len(shares)) what each block adds to a quantile, to first order: the distance
+    of its own share below, in units of the density there, so that errors of differences follow as well.
     """
     pooled = np.sort(kept, axis=None)
-    value = _sorted_quantile(pooled, share)
-    below = np.mean(kept <= value, axis=1)
-    se_share = below.std(ddof=1) / math.sqrt(len(kept))
-    low, high = (_sorted_quantile(pooled, min(1.0, max(0.0, share + sign * se_share))) for sign in (-1, 1))
-    return Estimate(value, (high - low) / 2)
+    estimates, parts = [], []
+    for share in shares:
+        value = _sorted_quantile(pooled, share)
+        below = np.mean(kept <= value, axis=1)
+        se_share = below.std(ddof=1) / math.sqrt(len(kept))
+        low, high = (_sorted_quantile(pooled, min(1.0, max(0.0, share + sign * se_share))) for sign in (-1, 1))
+        estimates.append(Estimate(value, (high - low) / 2))
+        parts.append((below.mean() - below) * ((high - low) / 2 / se_share if se_share > 0 else 0.0))
+    return estimates, np.column_stack(parts)
+
+
+def interquartile_range(quartiles: list[Estimate], parts: np.ndarray) -> Estimate:
+    """Upper minus lower quartile (last and first of `quantiles`), their correlation taken from between blocks."""
+    error = (parts[:, -1] - parts[:, 0]).std(ddof=1) / math.sqrt(len(parts))
+    return Estimate(quartiles[-1].value - quartiles[0].value, error)
 
 
 def _sorted_quantile(ordered: np.ndarray, share: float) -> float:
@@ -198,7 +211,7 @@ COLUMNS = (
     *("ensemble", "d_k", "n_blocks", "n_scores", "stopped_by"),
     *(column for name in _MOMENTS for column in (name, f"{name}_se")),
     "kurtosis_trusted",
-    *(column for name in _QUARTILES for column in (name, f"{name}_se")),
+    *(column for name in (*_QUARTILES, "interquartile_range") for column in (name, f"{name}_se")),
     *(f"exact_{name}" for name in _MOMENTS),
     *("relative_se", "reason"),
 )
@@ -233,9 +246,11 @@ def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict:
         shift = sums.shift if name == "mean" else 0.0
         row |= {name: None if estimate.value is None else estimate.value + shift, f"{name}_se": estimate.se}
         row[f"exact_{name}"] = getattr(exact, name)
-    for name, share in _QUARTILES.items():
-        estimate = quantile(sums.kept, share)
+    quartiles, parts = quantiles(sums.kept, _QUARTILES.values())
+    for name, estimate in zip(_QUARTILES, quartiles, strict=True):
         row |= {name: estimate.value + sums.shift, f"{name}_se": estimate.se}
+    distance = interquartile_range(quartiles, parts)
+    row |= {"interquartile_range": distance.value, "interquartile_range_se": distance.se}
     variance = estimates["variance"]
     row["relative_se"] = variance.se / variance.value if variance.se is not None and variance.value > 0 else None
     return row
@@ -259,5 +274,6 @@ def row_of_head(head: dict) -> dict:
     row = dict.fromkeys(COLUMNS) | {column: head[column] for column in COLUMNS if column in head}
     name = f"{head['dump']}_l{head['layer']}_h{head['head']:02d}"
     row |= {"ensemble": name, "stopped_by": "enumerated", "kurtosis_trusted": False, "reason": ENUMERATED}
+    row["interquartile_range"] = head["quartile_3"] - head["quartile_1"]
     row["relative_se"] = head["variance_se"] / head["variance"] if head["variance"] else None
     return row

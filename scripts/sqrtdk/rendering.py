@@ -337,7 +337,8 @@ def environment(sources: Mapping[str, str]) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     jinja.filters |= {"prose": prose, "scale": scale_rule}
-    jinja.globals |= {"rule": scale_rule, "json": lambda value: json.dumps(value, ensure_ascii=False)}
+    jinja.globals |= {"rule": scale_rule, "formula": mathml}
+    jinja.globals |= {"json": lambda value: json.dumps(value, ensure_ascii=False)}
     return jinja
 
 

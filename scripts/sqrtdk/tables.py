@@ -26,13 +26,18 @@ GRADIENT_MEASURES = ("grad_logits", "grad_query", "grad_key")
 
 @dataclass(frozen=True)
 class Cell:
-    """What one cell says: `text` as it is, or the words at `word`; `note` is a second, smaller line."""
+    """What one cell says: `text`, the words at `word`, or the TeX `formula`; `note` is a second, smaller line.
+
+    Symbols in the text of `prose` are set as formulas.
+    """
 
     text: str = ""
     word: str = ""
+    formula: str = ""
     note: str = ""
     note_word: str = ""
     number: bool = False
+    prose: bool = False
 
 
 NONE = Cell(word="tables.none")
@@ -130,10 +135,37 @@ def _ensemble(row: dict, spec: dict) -> tuple[Cell, ...]:
     return (*cells, Cell(**reached, note=row["stopped_by"], note_word="tables.stopped", number=True))
 
 
+def families(moments: pd.DataFrame, specs: dict[str, dict], members: dict, d_k: int) -> Table:
+    """Return the law of every simulated ensemble: what it is, its formula, and the variance at one d_k against it.
+
+    `members` are the ensembles of the configuration by name, as `sqrtdk.ensembles.build` makes them.
+    """
+    rows = simulated(moments)
+    here = {row["ensemble"]: row for row in rows[rows["d_k"] == d_k].to_dict("records")}
+    table = []
+    for name in dict.fromkeys(rows["ensemble"]):
+        member, row = members[name], here.get(name, {})
+        value, se, truth = (row.get(column) for column in ("variance", "variance_se", "exact_variance"))
+        z, limit = signed(z_score(value, se, truth)), member.limiting_exponent()
+        table.append(
+            (
+                Cell(name, note=specification(specs.get(name, {})), note_word="tables.literal"),
+                Cell(member.summary, note=member.source, note_word="tables.reason", prose=True),
+                Cell(formula=member.variance_formula) if limit is not None else NONE,
+                plain(limit, 3) if limit is not None else NONE,
+                NONE if missing(truth) else plain(truth, 5),
+                estimate(value, se),
+                Cell(z, number=True) if z else NONE,
+            )
+        )
+    columns = ("ensemble", "distribution", "formula", "limit", "exact", "measured", "z")
+    return Table("families", columns, tuple(table), {"d_k": str(d_k)})
+
+
 def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str], tail: tuple[str, str] | None = None) -> Table:
     """Return one row for each ensemble: a leading parameter (law, parameter), the selected law, a parameter of a tail.
 
-    `key` is `variance_laws` or `mean_laws`. What is not estimable says why.
+    `key` is `variance_laws`, `mean_laws` or `spread_laws`. What is not estimable says why.
     """
     rows = []
     for name, fits in frame.groupby("ensemble", sort=False):
@@ -265,14 +297,24 @@ def real_heads(frame: pd.DataFrame) -> Table:
     return Table("real_heads", columns, tuple(rows))
 
 
+def refused(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the laws of the interquartile range of the ensembles whose variance has no error at any width."""
+    fits, ranges = frames["variance_laws"], frames["spread_laws"]
+    told = fits[(fits["law"] == "power") & (fits["n_points"] > 0)]
+    return ranges[~ranges["ensemble"].isin(told["ensemble"])]
+
+
 def report_tables(
-    frames: dict[str, pd.DataFrame], specs: dict, ensemble: str, d_k: int, n_keys: int
+    frames: dict[str, pd.DataFrame], specs: dict, members: dict, ensemble: str, d_k: int, n_keys: int
 ) -> dict[str, Table]:
     """Return the tables of the report by key, in their order."""
+    ranges = refused(frames)
     found = (
         contrast(frames, ensemble, d_k, n_keys),
+        families(frames["moments"], specs, members, d_k),
         ensembles(frames["moments"], specs, d_k),
         laws(frames["variance_laws"], "variance_laws", ("power", "exponent"), ("affine_tail", "slope")),
+        *([] if ranges.empty else [laws(ranges, "spread_laws", ("power", "exponent"), ("power_tail", "exponent"))]),
         laws(frames["mean_laws"], "mean_laws", ("linear", "slope")),
         by_rule(frames["softmax_saturation"], "saturation", ensemble, d_k),
         by_rule(frames["gradient_magnitude"], "gradients", ensemble, d_k),

@@ -8,7 +8,7 @@ import synthetic_results
 
 import render_report
 from program import write_frame
-from sqrtdk import ensembles, laws, provenance, saturation
+from sqrtdk import ensembles, laws, local_laws, provenance, saturation
 
 ROOT = Path(__file__).resolve().parents[2]
 TITLE = "Why attention scores are divided by √d_k"
@@ -18,6 +18,7 @@ SPECS = {
     "equicorrelated": {"family": "equicorrelated", "query_rho": 0.3, "key_rho": 0.3},
     "aligned": {"family": "aligned", "rho": 0.5},
 }
+HEAVY = {"student_t_3": {"family": "student_t", "df": 3}}
 SCALINGS = ("none", "1/sqrt(d_k)", "1/d_k")
 FIGURE = {
     "id": "exponents",
@@ -44,7 +45,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
     moments = synthetic_results.moments(names, d_k, heads=2 if heads else 0)
     rows = ([], [])
     for name in names:
-        ensemble = ensembles.build(SPECS.get(name, SPECS["gaussian"]))
+        ensemble = ensembles.build((SPECS | HEAVY).get(name, SPECS["gaussian"]))
         for d in d_k:
             cell = saturation.simulate_cell(ensemble, d, n_keys, scalings, 1, name, n_logits=4000)
             for table, part in zip(rows, cell, strict=True):
@@ -53,6 +54,8 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "moments": moments,
         "variance_laws": laws.fit_variance_laws(moments, 64),
         "mean_laws": laws.fit_mean_laws(moments),
+        "spread_laws": laws.fit_spread_laws(moments, 64),
+        "local_exponents": local_laws.local_exponents(moments),
         "softmax_saturation": pd.DataFrame(rows[0]),
         "gradient_magnitude": pd.DataFrame(rows[1]),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
@@ -67,7 +70,7 @@ def configuration(names=tuple(SPECS), title: str = TITLE) -> dict:
         "precision": 0.001,
         "max_scalars": 1.5e8,
         "tail_d_k": 64,
-        "ensembles": {name: SPECS.get(name, SPECS["gaussian"]) for name in names},
+        "ensembles": {name: (SPECS | HEAVY).get(name, SPECS["gaussian"]) for name in names},
         "dumps": {"minilm_l6": {"file": "resources/minilm-l6-qk.npz", "scaling": "1/sqrt(d_k)"}},
     }
 
@@ -82,6 +85,7 @@ def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG) -> None:
 
 def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, commit: str) -> dict:
     """Write all inputs below a folder and return the arguments of `render_report`."""
+    tables = {name: table for name, table in tables.items() if name != "local_exponents"}  # figures alone read it
     for name, table in tables.items():
         write_frame(folder / f"{name}.csv", table)
     record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit)
@@ -100,8 +104,10 @@ def render(folder: Path, tables=None, settings=None, default=None, commit: str =
     """Render a page with one small figure (unless the folder has figures) and return its text."""
     if not (folder / "figures").exists():
         write_figure(folder / "figures")
-    settings = settings or configuration()
-    arguments = write_inputs(folder, tables or frames(), settings, default or settings | {"seed": 2}, commit) | changes
+    tables = tables or frames()
+    simulated = tables["moments"][tables["moments"]["stopped_by"] != "enumerated"]
+    settings = settings or configuration(tuple(dict.fromkeys(simulated["ensemble"])))
+    arguments = write_inputs(folder, tables, settings, default or settings | {"seed": 2}, commit) | changes
     render_report.render_report(**arguments)
     return arguments["output"].read_text(encoding="utf-8")
 

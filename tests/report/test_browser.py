@@ -186,7 +186,6 @@ def test_text_of_the_configuration_is_shown_as_it_is(visit, tmp_path):
     names = ("null", "nan", "none")
     settings = example.configuration(names, HOSTILE)
     settings["dumps"] = {HOSTILE: {"file": HOSTILE, "scaling": HOSTILE}}
-    settings["ensembles"]["null"] = {"family": "gaussian", HOSTILE: HOSTILE}
     tables = example.frames(names, d_k=(16, 64), n_keys=(16,))
     tables = tables | {"real_heads": tables["real_heads"].assign(dump=HOSTILE, scaling=HOSTILE)}
     example.write_figure(tmp_path / "figures", example.FIGURE | dict.fromkeys(("title", "caption", "alt"), HOSTILE))

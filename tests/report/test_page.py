@@ -35,6 +35,10 @@ RUNS = {
     "with the scale alone": ({"scalings": ("1/sqrt(d_k)",)}, ["only one scale rule"]),
     "another scale": ({"scalings": ("none", "1/d_k")}, ["<strong>0.125"]),
     "without Gaussian components": ({"names": ("rademacher", "aligned")}, ["<code>rademacher</code>"]),
+    "heavy tails": (
+        {"names": ("student_t_3", "rademacher")},
+        ["without a standard error; exact is"],
+    ),
     "without real heads": ({"heads": 0}, ["No activations of a trained model were part of this run"]),
 }
 
@@ -74,6 +78,8 @@ def test_every_kind_of_run_has_an_honest_page(pages, run):
     for text in RUNS[run][1]:
         assert text in figures
     assert re.search(r"\bnan\b|None|∞", re.sub("<svg.*?</svg>", "", figures, flags=re.DOTALL)) is None
+    # The quartiles stand in for the variances that have no error, and for no others.
+    assert ("Laws of the interquartile range" in page) == (run == "heavy tails")
 
 
 def test_same_inputs_give_the_same_bytes(page, tmp_path):

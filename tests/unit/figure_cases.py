@@ -5,6 +5,7 @@ import functools
 import pandas as pd
 import synthetic_results as synthetic
 
+from sqrtdk import laws, local_laws
 from sqrtdk.figures import load, names, saving
 
 NAMES = names()
@@ -35,6 +36,8 @@ def small(**changes) -> dict[str, pd.DataFrame]:
     return {
         "moments": moments,
         "variance_laws": synthetic.variance_laws(moments),
+        "spread_laws": laws.fit_spread_laws(moments, 64),
+        "local_exponents": local_laws.local_exponents(moments),
         "score_histograms": synthetic.histograms(d_k[:4], 5000),
         "softmax_saturation": synthetic.softmax_saturation(**softmax),
         "gradient_magnitude": synthetic.gradient_magnitude(**softmax),

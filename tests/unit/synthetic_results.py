@@ -5,6 +5,8 @@ import functools
 import numpy as np
 import pandas as pd
 
+from sqrtdk import laws, local_laws
+
 D_K = (1, 2, 4, 8, 16, 64, 256, 1024)
 N_KEYS = (16, 64, 256)
 SCALINGS = ("none", "1/sqrt(d_k)", "1/d_k")
@@ -27,14 +29,29 @@ ENSEMBLES = {  # name: d -> (mean, variance, excess kurtosis)
     "ar1": lambda d: (0.0, d * 1.4 / 0.6 - 0.8 * (1 - 0.4**d) / 0.36, 14 / d),
     "aligned": lambda d: (0.5 * d, 1.25 * d, 6 * (1 + 1.5 + 0.0625) / (d * 1.5625)),
 }
+HEAVY = ("student_t_3", "multivariate_t")
+"""Ensembles whose variance has no error."""
+CATALOGUE = ENSEMBLES | {
+    **{f"proportional_{i}": lambda d, i=i: (0.0, float(d), i / d) for i in range(10)},
+    **{f"factor_{i}": lambda d, i=i: (0.0, 0.3 * i * d, 6 / d) for i in range(1, 4)},
+    "low_rank_shared": lambda d: (0.0, d**2 / 8, 0.75),
+    "low_rank_gaussian": lambda d: (0.0, d * (d + 9) / 8, 0.75),
+    "power_law_spectrum": lambda d: (0.0, d**1.46, 1.0),
+    "outliers_aligned": lambda d: (0.0, d - 1 + 1e4, 6.0),
+    "l2norm": lambda d: (0.0, 1 / d, -6 / (d + 2)),
+    "student_t_3": lambda d: (0.0, float(d), np.nan),
+    "multivariate_t": lambda d: (0.0, float(d), np.nan),
+    "hidden": lambda d: (0.0, float(d), 0.1 / d),
+}
+"""Thirty ensembles, as a large configuration has them: most alike, some that grow faster or slower, two heavy."""
 
 
 def moments(ensembles=tuple(ENSEMBLES), d_k=D_K, seed=1, heads=2) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
+    rng, quartiles = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     rows = []
     for name in ensembles:
         for d in d_k:
-            mean, variance, kurtosis = ENSEMBLES.get(name, ENSEMBLES["gaussian"])(d)
+            mean, variance, kurtosis = CATALOGUE.get(name, CATALOGUE["gaussian"])(d)
             relative = 0.001 if name in PRECISE else 0.008
             n_blocks = 64 + 10 * d
             mean_se, variance_se = relative * variance**0.5, relative * variance
@@ -54,8 +71,16 @@ def moments(ensembles=tuple(ENSEMBLES), d_k=D_K, seed=1, heads=2) -> pd.DataFram
                 | dict(quartile_1=-0.67 * root, quartile_1_se=mean_se, median=0.0, median_se=mean_se)
                 | dict(quartile_3=0.67 * root, quartile_3_se=mean_se, exact_mean=mean, exact_variance=float(variance))
                 | dict(exact_within_row_variance=float(variance), exact_excess_kurtosis=kurtosis)
+                | dict(interquartile_range=1.35 * root * (1 + relative * quartiles.normal()))
+                | dict(interquartile_range_se=1.35 * root * relative)
                 | dict(relative_se=variance_se / variance, reason=np.nan)
             )
+            if name in HEAVY:
+                gone = ("variance_se", "within_row_variance_se", "excess_kurtosis", "excess_kurtosis_se", "relative_se")
+                rows[-1] |= dict.fromkeys(gone, np.nan) | {
+                    "kurtosis_trusted": False,
+                    "reason": "infinite fourth moment",
+                }
     for head in range(heads):
         rows.append({**rows[0], "ensemble": f"minilm_l6_l0_h{head:02d}", "d_k": 32, "stopped_by": "enumerated"})
         rows[-1] |= {column: np.nan for column in rows[0] if column.startswith("exact_")}
@@ -71,8 +96,8 @@ def variance_laws(table: pd.DataFrame) -> pd.DataFrame:
         base = dict(ensemble=name, chi2=9.0, dof=len(cells) - 2, p_value=0.4, aicc=12.0, selected=False)
         base |= dict(d_k_min=cells["d_k"].min(), n_points=len(cells))
         if len(cells) < 3:
-            reason = "fewer than three values of d_k"
-            missing = dict.fromkeys(["estimate", "se", "ci_low", "ci_high", "exact"], np.nan)
+            reason = "infinite fourth moment" if name in HEAVY else "fewer than three values of d_k"
+            missing = dict.fromkeys(["estimate", "se", "ci_low", "ci_high", "ci_dof", "exact"], np.nan)
             rows.append(
                 {**base, "law": "power", "parameter": "exponent", **missing, "estimable": False, "reason": reason}
             )
@@ -86,7 +111,7 @@ def variance_laws(table: pd.DataFrame) -> pd.DataFrame:
             return (weight * centred * np.log(values)).sum() / total
 
         estimate = slope(cells["variance"])
-        fit = dict(estimate=estimate, se=se, ci_low=estimate - 1.96 * se, ci_high=estimate + 1.96 * se)
+        fit = dict(estimate=estimate, se=se, ci_low=estimate - 1.96 * se, ci_high=estimate + 1.96 * se, ci_dof=np.nan)
         fit |= dict(exact=slope(cells["exact_variance"]), estimable=True, reason=np.nan)
         rows.append({**base, "law": "linear", "parameter": "slope", **fit, "estimate": 1.0, "exact": 1.0})
         rows.append({**base, "law": "power", "parameter": "exponent", **fit})
@@ -193,11 +218,29 @@ def real_heads(layers=6, heads=12, dumps=("minilm_l6",), seed=4) -> pd.DataFrame
 
 
 @functools.lru_cache(maxsize=1)
+def _crowd() -> dict[str, pd.DataFrame]:
+    table = moments(tuple(CATALOGUE), tuple(2**p for p in range(13)))
+    return {
+        "moments": table,
+        "variance_laws": variance_laws(table),
+        "spread_laws": laws.fit_spread_laws(table, 64),
+        "local_exponents": local_laws.local_exponents(table),
+    }
+
+
+def crowd() -> dict[str, pd.DataFrame]:
+    """Return the tables of thirty ensembles at thirteen widths, as fresh copies."""
+    return {name: table.copy() for name, table in _crowd().items()}
+
+
+@functools.lru_cache(maxsize=1)
 def _everything() -> dict[str, pd.DataFrame]:
     table = moments()
     return {
         "moments": table,
         "variance_laws": variance_laws(table),
+        "spread_laws": laws.fit_spread_laws(table, 64),
+        "local_exponents": local_laws.local_exponents(table),
         "score_histograms": histograms(),
         "softmax_saturation": softmax_saturation(),
         "gradient_magnitude": gradient_magnitude(),

@@ -305,6 +305,9 @@ def test_entropy_without_the_models_factor():
 # ---- words -----------------------------------------------------------------------------------------------------------
 
 
+KNOWN_LAWS = laws.VARIANCE_LAWS | laws.MEAN_LAWS | laws.SPREAD_LAWS
+
+
 def possible() -> set[str]:
     """Return the key of every sentence that can be chosen."""
     families = {
@@ -320,7 +323,7 @@ def possible() -> set[str]:
         "follows.keys": VERDICTS,
         "follows.gradient": VERDICTS,
         "follows.tails": ("all", "some"),
-        "laws": tuple(name for name, law in (laws.VARIANCE_LAWS | laws.MEAN_LAWS).items() if not law.tail),
+        "laws": tuple(name for name, law in KNOWN_LAWS.items() if not law.tail),
     }
     families |= {
         f"answer.gradient.{measure}.{kind}": VERDICTS

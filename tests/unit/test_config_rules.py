@@ -9,7 +9,9 @@ import pytest
 from config_help import DEFAULTS, NAN, ROOT, SCHEMA, problems, understood
 
 from sqrtdk import ensembles
-from sqrtdk.config import ConfigError, find_file
+from sqrtdk.config import ConfigError, find_file, specification
+from sqrtdk.config_rules import EFFORT
+from sqrtdk.ensembles import families
 
 
 def test_specifications_get_exact_types_and_one_order():
@@ -146,7 +148,36 @@ def test_null_takes_out_entries_and_parameters(nothing):
     config["shifted"]["query_mean"] = nothing
     result = understood({"ensembles": config})["ensembles"]
     assert "aligned" not in result
-    assert result["shifted"] == {"family": "gaussian", "key_mean": -0.25, "query_sd": 1.5, "key_sd": 0.8}
+    kept = {"family": "gaussian", "key_mean": -0.25, "query_sd": 1.5, "key_sd": 0.8, "softmax": False}
+    assert result["shifted"] == kept
+
+
+def test_an_ensemble_may_have_its_own_effort():
+    entry = {"family": "laplace", "precision": "1e-2", "max_scalars": "1e6", "softmax": "false"}
+    result = understood({"ensembles": {"mine": entry, "other": {"family": "uniform"}}})["ensembles"]["mine"]
+    assert result == {"family": "laplace", "precision": 0.01, "max_scalars": 1_000_000, "softmax": False}
+    assert specification(result) == {"family": "laplace"}
+
+
+def test_no_family_has_a_parameter_named_as_an_effort():
+    names = {parameter.name for family in families().values() for parameter in family.parameters()}
+    assert names.isdisjoint(EFFORT)
+
+
+def test_a_mistyped_effort_gets_the_nearest_name():
+    found = problems({"ensembles": {"mine": {"family": "laplace", "softmx": False}}})
+    assert found["ensembles.mine.softmx"].endswith("| softmax")
+
+
+def test_widths_at_which_an_ensemble_is_not_defined_are_no_mistake_unless_nothing_is_left():
+    rope = {"rope": {"family": "rope"}}
+    assert understood({"ensembles": rope, "d_k": [1, 2, 3]})["d_k"] == [1, 2, 3]
+    assert "no ensemble is defined" in problems({"ensembles": rope, "d_k": [1, 3]})["d_k"]
+
+
+def test_some_softmax_is_measured():
+    entry = {"family": "gaussian", "softmax": False}
+    assert "at least one" in problems({"ensembles": {"mine": entry}})["ensembles"]
 
 
 def test_key_matrices_stay_within_memory():
@@ -156,7 +187,7 @@ def test_key_matrices_stay_within_memory():
 
 def test_files_of_dumps(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.savez("good.npz", q=np.zeros(1))
+    np.savez("good.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
     Path("text.npz").write_text("version https://git-lfs.github.com/spec/v1")
     Path("empty.npz").touch()
     Path("folder.npz").mkdir()
@@ -181,7 +212,7 @@ def test_files_of_dumps(tmp_path, monkeypatch):
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
-    np.savez(tmp_path / "locked.npz", q=np.zeros(1))
+    np.savez(tmp_path / "locked.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
 
     def refuse(self, *arguments):
         raise PermissionError(13, "Permission denied")

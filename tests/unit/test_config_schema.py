@@ -50,7 +50,7 @@ def test_every_key_is_described(key, part, required):
 
 
 def test_examples_and_defaults_are_understood(tmp_path):
-    np.savez(tmp_path / "my-heads.npz", q=np.zeros(1))
+    np.savez(tmp_path / "my-heads.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
     for key, part in SCHEMA["properties"].items():
         for example in part["examples"]:
             assert understood({key: example}, folders=[tmp_path, ROOT])[key] != DEFAULTS[key] or key == "language"
@@ -101,7 +101,7 @@ def test_the_guide_names_everything():
 
 
 def test_the_guides_command_lines_and_yaml_work(tmp_path):
-    np.savez(tmp_path / "my-heads.npz", q=np.zeros(1))
+    np.savez(tmp_path / "my-heads.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
     text = render(SCHEMA)
     commands = re.findall(r"`--config (.+)`(?: \||,)", text)
     assert len(commands) == len(SCHEMA["properties"]) + 1

@@ -51,6 +51,19 @@ def test_a_figure_for_the_page(name):
     assert "currentColor" in page
 
 
+def test_vertical_bars_are_said_shortly_and_other_shapes_as_they_are():
+    def page(path: str) -> str:
+        text = f'<svg xmlns="http://www.w3.org/2000/svg"><g><path d="{path}" style="fill: red"/></g></svg>'
+        root = ET.fromstring(inline.svg_for_page(text, "x", "t", "d"))
+        return root[-1].get("d")  # a group that says nothing is left out
+
+    assert page("M 1.001 2 L 1.001 5.5") == "M1 2V5.5"
+    assert page("M 1 2 L 1 5 M 2 2 L 2 6") == "M1 2V5M2 2V6"
+    assert page("M 1 2 L 1 5 L 3 4 z") == "M 1 2 1 5 3 4 z"
+    assert page("M 1 2 L 3 5 M 2 2 L 2 6") == "M 1 2 3 5M2 2V6"
+    assert page("M 1 2 C 1 5 3 4 5 6") == "M 1 2 C 1 5 3 4 5 6"
+
+
 def test_a_translated_title_can_be_given():
     root = ET.fromstring(inline.svg_for_page(svg("exponents"), "x", "标题 <1>", "说明"))
     assert (root[0].text, root[1].text) == ("标题 <1>", "说明")

@@ -87,11 +87,37 @@ def test_what_cannot_be_estimated_is_named_with_its_reason():
     laws.loc[refused, ["estimate", "se", "ci_low", "ci_high", "exact"]] = np.nan
     laws["estimable"] = (~refused).map({True: "true", False: "false"})
     laws["reason"] = laws["reason"].astype(object).where(~refused, "infinite fourth moment")
-    words = load("exponents").describe({"variance_laws": laws})
-    assert "Not estimable: Laplace (infinite fourth moment)." in words.reading
-    assert "Laplace not estimable" in words.alt
-    figure = load("exponents").draw({"variance_laws": laws})
+    frames = {"variance_laws": laws, "spread_laws": synthetic.frames()["spread_laws"]}
+    words = load("exponents").describe(frames)
+    assert "Not estimable: Laplace (infinite fourth moment, interquartile range 0.493(4) from d_k = 64 up)." in (
+        words.reading
+    )
+    assert "Laplace not estimable, interquartile range 0.493(4)" in words.alt
+    figure = load("exponents").draw(frames)
     assert any("infinite fourth moment" in " ".join(text.get_text().split()) for text in figure.get_axes()[0].texts)
+    nothing = load("exponents").describe(frames | {"spread_laws": frames["spread_laws"].iloc[:0]})
+    assert "Not estimable: Laplace (infinite fourth moment)." in nothing.reading
+
+
+def test_local_exponents_name_crossovers_and_what_stands_in_for_a_variance_without_error():
+    words = load("local-exponents").describe(synthetic.crowd())
+    assert "equicorrelated (1.12 to 2.00, half-way at d_k of about 13)" in words.reading
+    assert "low_rank_gaussian" not in words.reading  # labelled in words
+    assert "low rank (random) (1.14 to 2.00" in words.reading
+    assert "cosine (L2 norm) −1" in words.reading
+    assert re.search(r"squared interquartile range of Student t \(3 df\) has the exponent 1.0\d+\(\d+\)", words.reading)
+    assert "as many as 95 % allows" in words.reading
+    frames = synthetic.crowd()
+    frames["local_exponents"]["exact"] += 0.1
+    assert "too few for 95 %" in load("local-exponents").describe(frames).reading
+
+
+def test_ensembles_with_one_law_are_said_once():
+    caption = load("variance-law").describe(synthetic.crowd()).caption
+    assert re.search(
+        r"One exact law, and one marker, belongs to Gaussian, uniform, .*proportional_9.* and hidden\.", caption
+    )
+    assert "for 30 ensembles" in caption
 
 
 def test_a_normal_histogram_is_not_said_to_follow_the_exact_law():

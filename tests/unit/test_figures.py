@@ -14,7 +14,7 @@ import synthetic_results as synthetic
 from figure_cases import NAMES, drawn, small
 
 from sqrtdk import style
-from sqrtdk.figures import inline, load, panels, read, saving, selection
+from sqrtdk.figures import grouping, inline, load, panels, read, saving, selection
 
 SCRIPTS = Path(panels.__file__).parents[2]
 POINTS_PER_ROW = {"variance-law": 2, "exponents": 2, "gradients": 2, "real-heads": 2}
@@ -26,6 +26,7 @@ def test_figures_are_found_in_the_order_of_their_numbers():
     assert NAMES == [
         "variance-law",
         "exponents",
+        "local-exponents",
         "score-density",
         "saturation",
         "gradients",
@@ -90,7 +91,8 @@ def test_every_plotted_point_is_in_the_data_and_every_row_is_plotted(name):
     assert np.minimum(abs(nearest - heights), abs(before - heights)).max() <= 1e-12 * abs(heights).max()
     rows = len(data)
     if name == "score-density":  # bins without an end or without a score have no place on a log axis
-        rows = (data["density"] > 0).sum()
+        rows = sum((data[column] > 0).sum() for column in ("density", "measured_distance"))
+        rows += data["exact_quantile"].notna().sum()
     assert len(heights) == POINTS_PER_ROW.get(name, 1) * rows
 
 
@@ -227,10 +229,73 @@ def test_two_networks_are_told_apart():
     assert "one (6 heads" in load("real-heads").describe(frames).caption
 
 
-def test_thirty_ensembles_fit():
-    frames = {"moments": synthetic.moments(tuple(f"mine_{i}" for i in range(30)), (4, 64))}
+CROWDED = ("variance-law", "exponents", "local-exponents", "kurtosis", "calibration")
+
+
+@pytest.mark.parametrize("name", CROWDED)
+def test_thirty_ensembles_fit(name):
+    frames, module = synthetic.crowd(), load(name)
+    figure, words = module.draw(frames), module.describe(frames)
+    assert len(inline.svg_for_page(saving.save(figure, "svg", name, "t", words.alt).decode(), name).encode()) < 150_000
+    assert figure.get_size_inches()[1] < 14
+    for text in (words.caption, words.alt, words.reading):
+        assert not re.search(r"\bnan\b|\bNone\b|\binf\b", text)
+    if name != "calibration":
+        shown = set(module.data(frames)["ensemble"])
+        assert len(shown) == 30 - len(synthetic.HEAVY) * (name == "kurtosis")
+
+
+def test_ensembles_with_one_law_share_a_look_and_those_that_grow_otherwise_have_their_own():
+    frames = synthetic.crowd()
     figure = load("variance-law").draw(frames)
-    assert len(figure.get_axes()) == 31
+    law, flat = (axes.get_legend() for axes in figure.get_axes()[:2])
+    entries = [text.get_text() for text in law.get_texts()]
+    assert "∝ dₖ (24 ensembles)" in entries
+    assert {"equicorrelated", "low rank (shared)", "cosine (L2 norm)", "outliers aligned"} < set(entries)
+    assert "exactly dₖ (18)" in [text.get_text() for text in flat.get_texts()]
+    data = load("variance-law").data(frames).drop_duplicates("ensemble").set_index("ensemble")["growth"]
+    assert data["l2norm"] == data["outliers_aligned"] == grouping.SLOWER
+    assert data["power_law_spectrum"] == grouping.FASTER
+    assert data["ar1"] == data["student_t_3"] == grouping.PROPORTIONAL
+
+
+def test_ensembles_are_alike_where_their_exact_values_agree_and_not_where_one_is_missing():
+    table = pd.DataFrame(
+        [("a", d, d) for d in (1, 2, 4)]
+        + [("b", d, d * (1 + 1e-12)) for d in (2, 4)]  # exists at fewer widths
+        + [("c", d, d + 0.01) for d in (1, 2, 4)]
+        + [("d", d, np.nan) for d in (1, 2, 4)],
+        columns=["ensemble", "d_k", "exact"],
+    )
+    assert grouping.alike(table) == [["a", "b"], ["c"], ["d"]]
+    assert grouping.end_slope([1, 4, 2], [1.0, 16.0, 4.0]) == pytest.approx(2)
+    assert grouping.end_slope([1, 2], [np.nan, 2.0]) is None
+
+
+def test_simultaneous_intervals_are_sidaks():
+    from scipy import stats
+
+    table = load("exponents").data(synthetic.crowd())
+    told = table[table["estimable"]]
+    level = 1 - (1 - 0.95 ** (1 / len(told))) / 2
+    half = (told["all_high"] - told["estimate"]) / told["se"]
+    assert half.to_numpy() == pytest.approx(stats.norm.ppf(level), rel=1e-9)
+    assert (told["all_low"] < told["ci_low"]).all()
+    assert (told["ci_high"] < told["all_high"]).all()
+
+
+def test_a_crossover_is_marked_where_the_exact_exponent_is_half_way():
+    figure = load("local-exponents").draw(synthetic.crowd())
+    marks = {
+        axes.get_title(loc="left"): [
+            line.get_xdata()[0] for line in axes.get_lines() if line.get_label() == "_crossover"
+        ]
+        for axes in figure.get_axes()
+    }
+    # Equal parts of V = a d + b d² at d = a/b = 10.1; between two widths the exponent is that of their mean.
+    assert marks["equicorrelated"] == [pytest.approx(10.1 * 2**0.25, rel=0.15)]
+    assert marks["low rank (shared)"] == []
+    assert marks["Student t (3 df) (IQR²)"] == []
 
 
 def test_an_unknown_scale_rule_is_refused_and_not_drawn_as_another():

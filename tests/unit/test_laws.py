@@ -11,7 +11,16 @@ from scipy import optimize, stats
 
 import fit_variance_laws as script
 from program import write_frame
-from sqrtdk.laws import COLUMNS, MEAN_LAWS, VARIANCE_LAWS, fit_law, fit_mean_laws, fit_variance_laws, select
+from sqrtdk.laws import (
+    COLUMNS,
+    MEAN_LAWS,
+    VARIANCE_LAWS,
+    fit_law,
+    fit_mean_laws,
+    fit_spread_laws,
+    fit_variance_laws,
+    select,
+)
 
 FULL = 2.0 ** np.arange(13)  # 1 to 4096
 GRIDS = {"full": FULL, "wide": 2.0 ** np.arange(17), "quick": 4.0 ** np.arange(5), "shortest": 8.0 ** np.arange(4)}
@@ -24,6 +33,7 @@ def moments(ensemble, d_k, variance, variance_se, mean=0.0, mean_se=0.01, **colu
     """Make the rows of one ensemble in moments.csv, as far as the fits read them."""
     defaults = {"n_blocks": 200, "stopped_by": "precision", "exact_mean": np.nan, "exact_variance": np.nan}
     values = {"variance": variance, "variance_se": variance_se, "mean": mean, "mean_se": mean_se}
+    values |= {"interquartile_range": np.sqrt(np.abs(variance)), "interquartile_range_se": 0.01}
     frame = {"ensemble": ensemble, "d_k": np.asarray(d_k, dtype=int), "reason": np.nan} | defaults | values | columns
     return pd.DataFrame({name: pd.Series(np.broadcast_to(x, len(d_k))) for name, x in frame.items()})
 
@@ -237,22 +247,6 @@ def test_order_of_rows_changes_nothing_but_the_order_of_ensembles(table):
     assert fit_mean_laws(shuffled)["ensemble"].unique().tolist() == order.tolist()
 
 
-def test_ar1_tail_slope_agrees_with_its_theory():
-    r, rng, z = 0.8 * 0.5, np.random.default_rng(11), []
-    slope = (1 + r) / (1 - r)
-    exact = FULL * slope - 2 * r * (1 - r**FULL) / (1 - r) ** 2
-    for _ in range(50):
-        values = exact * (1 + 0.001 * rng.standard_normal(13))
-        fitted = fit_variance_laws(moments("ar1", FULL, values, 0.001 * values, exact_variance=exact), 64)
-        tail, chosen = rows(fitted, "affine_tail").loc["slope"], fitted[fitted["selected"]]
-        assert tail["exact"] == pytest.approx(slope, rel=1e-9)
-        z.append((tail["estimate"] - slope) / tail["se"])
-        assert set(chosen["law"]) == {"affine"}  # no law of the whole range is true, and the chosen one says so
-        assert chosen["reason"].str.contains("rejects it").all()
-    assert abs(np.mean(z)) < 4 / np.sqrt(50)
-    assert np.mean(np.square(z)) == pytest.approx(1, abs=4 * np.sqrt(2 / 50))
-
-
 def calibration(law, parameters, n, n_blocks, factor=1.0, told=True):
     """Count 95 % intervals that hold their parameter, and p-values below 0.05, in n studies with se times factor."""
     rng, log = np.random.default_rng([12, n_blocks, *law.name.encode()]), parameters[0] > 0  # our means are negative
@@ -376,22 +370,17 @@ def test_zero_variance_is_refused_in_words():
 def test_script_writes_the_same_bytes_from_the_shell_and_from_python(tmp_path, table):
     named = table.replace({"ensemble": {"gaussian": "null"}})  # a name that pandas would take for a gap
     write_frame(tmp_path / "moments.csv", named)
-    one, two = ([tmp_path / run / f"{name}.csv" for name in ("variance_laws", "mean_laws")] for run in "12")
-    arguments = [
-        "--moments",
-        tmp_path / "moments.csv",
-        "--tail-d-k",
-        64,
-        "--variance-laws",
-        one[0],
-        "--mean-laws",
-        one[1],
-    ]
+    names = ("variance_laws", "mean_laws", "spread_laws", "local_exponents")
+    one, two = ([tmp_path / run / f"{name}.csv" for name in names] for run in "12")
+    arguments = ["--moments", tmp_path / "moments.csv", "--tail-d-k", 64]
+    for name, path in zip(names, one, strict=True):
+        arguments += [f"--{name.replace('_', '-')}", path]
     program = Path(script.__file__).with_name("fit_variance_laws.py")
     subprocess.run([sys.executable, program, *map(str, arguments)], check=True, capture_output=True)
     script.main(tmp_path / "moments.csv", 64, *two)
-    for first, second, expected in zip(one, two, (fit_variance_laws(named, 64), fit_mean_laws(named)), strict=True):
-        assert first.read_bytes() == second.read_bytes()
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    fits = (fit_variance_laws(named, 64), fit_mean_laws(named), fit_spread_laws(named, 64))
+    for first, expected in zip(one, fits, strict=False):
         text = first.read_text()
         assert text.startswith(",".join(COLUMNS) + "\nnull,")
         assert not {"nan", "inf", "-inf"} & set(text.lower().replace("\n", ",").split(","))

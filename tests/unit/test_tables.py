@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import synthetic_results
 
-from sqrtdk import laws, numbers, tables
+from sqrtdk import ensembles, laws, numbers, rendering, tables
 from sqrtdk.tables import NONE, Cell
 
 MOMENTS = synthetic_results.moments()
@@ -235,13 +235,61 @@ def test_specification_is_spelled_as_in_the_configuration():
     assert tables.specification(spec) == "family: x, a: 0.5, b: true, c: <i>"
 
 
+def members(specs=SPECS):
+    return {name: ensembles.build(specs.get(name, {"family": "gaussian"})) for name in synthetic_results.ENSEMBLES}
+
+
+def test_families_show_formula_exact_measured_and_source():
+    table = tables.families(MOMENTS, SPECS, members(), 64)
+    rows = rows_of(table)
+    assert list(rows) == list(synthetic_results.ENSEMBLES)
+    cells = dict(zip(table.columns, rows["student_t"], strict=True))
+    row = tables.pick(MOMENTS, "it", ensemble="student_t", d_k=64)
+    assert cells["ensemble"].note == "family: student_t, df: 10"
+    assert cells["formula"].formula == members()["student_t"].variance_formula
+    assert (cells["exact"].text, cells["limit"].text) == ("64", "1")
+    assert cells["measured"].text == numbers.with_error(row["variance"], row["variance_se"])
+    assert cells["z"].text == tables.signed(tables.z_score(row["variance"], row["variance_se"], 64.0))
+    assert cells["distribution"].note == members()["student_t"].source
+    for row in table.rows:
+        assert rendering.mathml(row[2].formula)
+
+
+def test_families_without_a_variance_or_a_row_at_this_width_have_dashes():
+    specs = {"gaussian": {"family": "student_t", "df": 1.5}}
+    moments = MOMENTS[(MOMENTS["d_k"] != 64) | (MOMENTS["ensemble"] == "gaussian")].copy()
+    moments.loc[:, ["variance", "variance_se", "exact_variance"]] = np.nan
+    table = tables.families(moments, specs, members(specs), 64)
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert [cells[name] for name in ("formula", "limit", "exact", "measured", "z")] == [NONE] * 5
+    assert cells["distribution"].text
+    absent = dict(zip(table.columns, table.rows[1], strict=True))
+    assert absent["limit"].text == "1"
+    assert absent["measured"] == NONE
+
+
+def test_ranges_of_quartiles_are_shown_for_those_whose_variance_has_no_exponent():
+    moments = synthetic_results.moments(("gaussian", "student_t_3"))
+    frames = {
+        "variance_laws": laws.fit_variance_laws(moments, 64),
+        "spread_laws": laws.fit_spread_laws(moments, 64),
+    }
+    shown = tables.refused(frames)
+    assert set(shown["ensemble"]) == {"student_t_3"}
+    table = tables.laws(shown, "spread_laws", ("power", "exponent"), ("power_tail", "exponent"))
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert cells["selected"].word == "laws.square_root"
+    assert float(cells["tail"].text.split("(")[0]) == pytest.approx(0.5, abs=0.05)
+
+
 def test_report_has_its_tables_in_order():
     frames = measures() | {
         "variance_laws": laws.fit_variance_laws(MOMENTS, 64),
         "mean_laws": laws.fit_mean_laws(MOMENTS),
+        "spread_laws": laws.fit_spread_laws(MOMENTS, 64),
         "real_heads": synthetic_results.real_heads(layers=1),
     }
-    found = tables.report_tables(frames, SPECS, "gaussian", 64, 64)
-    order = ["contrast", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients", "real_heads"]
+    found = tables.report_tables(frames, SPECS, members(), "gaussian", 64, 64)
+    order = ["contrast", "families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients", "real_heads"]
     assert list(found) == order
     assert [table.key for table in found.values()] == order

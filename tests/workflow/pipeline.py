@@ -8,15 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = """
-d_k: [1, 2, 4, 64]
-n_keys: [4, 16]
-precision: 0.05
-max_scalars: 1e5
-softmax_logits: 2000
-ensembles: {uniform: null, laplace: null, student_t: null, shifted: null, ar1: null}
-"""
 ENSEMBLES = ("gaussian", "rademacher", "equicorrelated", "aligned")
 WIDTHS = (1, 2, 4, 64)
 NOT_HASHED = ("run.json", "logs", "benchmarks")
@@ -34,8 +28,17 @@ def snakemake(folder: Path, *arguments: str, source: Path = ROOT, check: bool = 
 
 def small(folder: Path) -> list[str]:
     """Return the options that select the small configuration, whose file is written into the folder."""
+    names = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))["ensembles"]
+    small = {
+        "d_k": list(WIDTHS),
+        "n_keys": [4, 16],
+        "precision": 0.05,
+        "max_scalars": 100_000,
+        "softmax_logits": 2000,
+        "ensembles": {name: {"max_scalars": None} if name in ENSEMBLES else None for name in names},
+    }
     overlay = folder / "small.yaml"
-    overlay.write_text(SMALL)
+    overlay.write_text(yaml.safe_dump(small), encoding="utf-8")
     return ["--configfile", str(overlay)]
 
 

@@ -37,6 +37,11 @@ def test_a_mistake_in_the_configuration_starts_no_job(tmp_path, change, parts):
     assert "jsonschema" not in done.stderr
 
 
+def test_braces_in_a_title_are_text(tmp_path):
+    done = snakemake(tmp_path, "--cores", "1", "--dry-run", *small(tmp_path), "--config", "title=Scores {test} {{x}}")
+    assert "render_report" in done.stdout
+
+
 def test_all_mistakes_come_at_once(tmp_path):
     changes = ["precision=-1", "seed=x", "tail_d_k=0"]
     done = snakemake(tmp_path, "--cores", "1", "--config", *changes, check=False)

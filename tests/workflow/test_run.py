@@ -111,7 +111,8 @@ def only_using(jobs, *tables):
     return {**jobs, "draw_figure": n}
 
 
-MOMENT_TABLES = ("moments", "score_histograms", "variance_laws", "mean_laws", "real_heads")
+LAWS = ("variance_laws", "mean_laws", "spread_laws", "local_exponents")
+MOMENT_TABLES = ("moments", "score_histograms", *LAWS, "real_heads")
 SOFTMAX_TABLES = ("softmax_saturation", "gradient_magnitude")
 EDITS = {
     "title=Another": REPORT,
@@ -121,7 +122,7 @@ EDITS = {
     "softmax_logits=3000": only_using(SOFTMAX, *SOFTMAX_TABLES),
     "n_keys=[4,16,32]": {**only_using(SOFTMAX, *SOFTMAX_TABLES), "tabulate_softmax_theory": 1},
     "scalings=[none]": only_using(SOFTMAX, *SOFTMAX_TABLES),
-    "tail_d_k=4": only_using({"fit_variance_laws": 1, **FIGURES}, "variance_laws", "mean_laws"),
+    "tail_d_k=4": only_using({"fit_variance_laws": 1, **FIGURES}, *LAWS),
     "d_k=[1,2,4,8,64]": {
         **MOMENTS,
         **SOFTMAX,

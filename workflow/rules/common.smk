@@ -34,7 +34,9 @@ except configuration.ConfigError as error:
 # The cells: each ensemble at the widths of the run at which it is defined.
 ENSEMBLES = {name: ensembles.build(configuration.specification(entry)) for name, entry in CONFIG["ensembles"].items()}
 WIDTHS = {
-    name: [d_k for d_k in CONFIG["d_k"] if not ensemble.undefined_at(d_k)] for name, ensemble in ENSEMBLES.items()
+    name: widths
+    for name, ensemble in ENSEMBLES.items()
+    if (widths := [d_k for d_k in CONFIG["d_k"] if not ensemble.undefined_at(d_k)])
 }
 
 # Numbers belong to the libraries that made them: with another version they are made again.

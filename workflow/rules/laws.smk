@@ -1,4 +1,5 @@
-# Needs: results/moments.csv. Makes: results/variance_laws.csv and results/mean_laws.csv.
+# Needs: results/moments.csv.
+# Makes: results/variance_laws.csv, results/mean_laws.csv, results/spread_laws.csv, results/local_exponents.csv.
 
 
 rule fit_variance_laws:
@@ -8,6 +9,8 @@ rule fit_variance_laws:
     output:
         variance_laws="results/variance_laws.csv",
         mean_laws="results/mean_laws.csv",
+        spread_laws="results/spread_laws.csv",
+        local_exponents="results/local_exponents.csv",
     params:
         tail_d_k=CONFIG["tail_d_k"],
         versions=versions("numpy", "scipy", "pandas"),
@@ -18,7 +21,8 @@ rule fit_variance_laws:
     conda:
         "../../environment.yml"
     message:
-        "fit the laws of the variance and of the mean against d_k"
+        "fit the laws of variance, mean and quartiles against d_k"
     shell:
         "python {input.script[0]:q} --moments {input.moments:q} --tail-d-k {params.tail_d_k}"
-        " --variance-laws {output.variance_laws:q} --mean-laws {output.mean_laws:q} > {log:q} 2>&1"
+        " --variance-laws {output.variance_laws:q} --mean-laws {output.mean_laws:q}"
+        " --spread-laws {output.spread_laws:q} --local-exponents {output.local_exponents:q} > {log:q} 2>&1"

@@ -6,9 +6,10 @@ CODE = [str(SOURCE / file) for file in workflow_support.code_files()]
 TABLES = {
     name: f"results/{name}.csv"
     for name in (
-        "moments", "variance_laws", "mean_laws", "softmax_saturation", "gradient_magnitude", "real_heads"
+        "moments", "variance_laws", "mean_laws", "spread_laws", "softmax_saturation", "gradient_magnitude", "real_heads"
     )
 }  # fmt: skip
+# A function's value is not searched for wildcards, so text from the configuration may hold braces.
 # What only words the report differently is no part of what the numbers were made from.
 WORDING = ("title", "language")
 
@@ -20,7 +21,7 @@ rule write_provenance:
     output:
         provenance="results/provenance.json",
     params:
-        configuration=as_json({key: value for key, value in CONFIG.items() if key not in WORDING}),
+        configuration=lambda wildcards: as_json({key: CONFIG[key] for key in CONFIG if key not in WORDING}),
         default=as_json({key: value for key, value in default_configuration().items() if key not in WORDING}),
         commit=workflow_support.commit(),
         versions=ENVIRONMENT,
@@ -47,7 +48,7 @@ rule render_report:
     output:
         report="results/report.html",
     params:
-        title=CONFIG["title"],
+        title=lambda wildcards: CONFIG["title"],
         language=CONFIG["language"],
         versions=versions("pandas", "jinja2"),
     log:
@@ -61,6 +62,7 @@ rule render_report:
     shell:
         "python {input.script[0]:q} --figures {input.figures:q} --moments {input.moments:q}"
         " --variance-laws {input.variance_laws:q} --mean-laws {input.mean_laws:q}"
+        " --spread-laws {input.spread_laws:q}"
         " --softmax-saturation {input.softmax_saturation:q} --gradient-magnitude {input.gradient_magnitude:q}"
         " --real-heads {input.real_heads:q} --provenance {input.provenance:q} --title {params.title:q}"
         " --language {params.language:q} --sources {input.sources:q} --output {output.report:q} > {log:q} 2>&1"

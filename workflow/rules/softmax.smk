@@ -1,7 +1,7 @@
 # Needs: the ensembles, numbers of keys and scale rules of the configuration.
 # Makes: results/softmax_saturation.csv and results/gradient_magnitude.csv, from one job for each cell.
 
-SOFTMAX_WIDTHS = {name: WIDTHS[name] for name, entry in CONFIG["ensembles"].items() if entry.get("softmax", True)}
+SOFTMAX_WIDTHS = {name: widths for name, widths in WIDTHS.items() if CONFIG["ensembles"][name].get("softmax", True)}
 
 # A row of standard normal queries and keys has an exact theory at any number of keys.
 STANDARD_NORMAL = [name for name in SOFTMAX_WIDTHS if ENSEMBLES[name] == ensembles.build({"family": "gaussian"})]

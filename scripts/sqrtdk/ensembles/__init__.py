@@ -1,22 +1,38 @@
 """The ways to draw q and k. A new family is one class in one module of this folder, with @register."""
 
-import difflib
 import importlib
-import pkgutil
+from pathlib import Path
 
 from .base import REGISTRY, Ensemble, Exact, Parameter, Problem, SpecError
 
 __all__ = ["Ensemble", "Exact", "Parameter", "Problem", "SpecError", "build", "families"]
 
 # scipy_families is loaded only for a name that is not ours: SciPy's statistics take longer to import than a cell runs.
-for _module in pkgutil.iter_modules(__path__):
-    if _module.name not in ("base", "scipy_families"):
-        importlib.import_module(f"{__name__}.{_module.name}")
+_OTHERS = ("base", "scipy_families")
 
 
 def families() -> dict[str, type[Ensemble]]:
     """Return the built-in families by name."""
-    return dict(REGISTRY)
+    for path in _modules():
+        importlib.import_module(f"{__name__}.{path.stem}")
+    return dict(sorted(REGISTRY.items(), key=lambda item: item[1].__module__))
+
+
+def _modules() -> list[Path]:
+    """Return whatever modules lie in this folder, but for those that hold no family of ours."""
+    return [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem not in ("__init__", *_OTHERS)]
+
+
+def _load(name: str) -> bool:
+    """Load the module that defines a family and say whether there is one.
+
+    It is looked for in the text of the modules: importing all of them would take as long as a small cell.
+    """
+    if name not in REGISTRY and name.isidentifier():
+        for path in _modules():
+            if f'family: ClassVar[str] = "{name}"' in path.read_text(encoding="utf-8"):
+                importlib.import_module(f"{__name__}.{path.stem}")
+    return name in REGISTRY
 
 
 def build(spec: dict) -> Ensemble:
@@ -31,15 +47,15 @@ def build(spec: dict) -> Ensemble:
             [Problem("family", given, f"the name of a family: {', '.join(REGISTRY)}, or one of scipy.stats")]
         )
     name = spec["family"]
-    if name in REGISTRY:
+    if _load(name):
         values = _read(REGISTRY[name].parameters(), spec)
         return REGISTRY[name](**values)
     from . import scipy_families
     from .iid import Iid
 
-    known = [*REGISTRY, *scipy_families.distributions()]
+    known = [*families(), *scipy_families.distributions()]
     if name not in known:
-        allowed = f"a built-in family ({', '.join(REGISTRY)}) or a continuous distribution of scipy.stats"
+        allowed = f"a built-in family ({', '.join(families())}) or a continuous distribution of scipy.stats"
         raise SpecError([Problem("family", name, allowed, _nearest(name, known))])
     shapes = scipy_families.shape_parameters(name)
     values = _read((*shapes, *Iid.parameters()), spec)
@@ -48,6 +64,8 @@ def build(spec: dict) -> Ensemble:
 
 
 def _nearest(name: object, known) -> str | None:
+    import difflib
+
     return next(iter(difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)), None)
 
 

@@ -131,7 +131,7 @@ class Ensemble:
         raise NotImplementedError
 
     def limiting_exponent(self) -> float | None:
-        """Return the exponent that ln Var(q·k) against ln d_k tends to at large d_k; None where there is no variance."""
+        """Return the exponent of Var(q·k) against d_k that is approached at large d_k; None without a variance."""
         return 1.0 if self.finite_moment > 2 else None
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:

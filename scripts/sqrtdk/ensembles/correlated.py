@@ -1,5 +1,6 @@
 """Gaussian q and k, independent of each other, whose components are correlated."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,9 +34,15 @@ def toeplitz_trace_of_square(first: np.ndarray, second: np.ndarray) -> float:
     return total
 
 
+@functools.lru_cache(maxsize=256)
+def _traces(ensemble: "GaussianCovariance", d_k: int) -> tuple[float, float]:
+    """Remember the traces, which planning asks for at every size of block."""
+    return ensemble.traces(d_k)
+
+
 @dataclass(frozen=True, kw_only=True)
 class GaussianCovariance(Ensemble):
-    """Centred Gaussian vectors with unit component variances: everything follows from two traces."""
+    """Centred Gaussian vectors: everything follows from two traces."""
 
     source: ClassVar[str] = (
         "Var S = tr(Σ_q Σ_k) and excess kurtosis 6 tr((Σ_q Σ_k)²)/tr(Σ_q Σ_k)², S given q being Gaussian"
@@ -46,11 +53,11 @@ class GaussianCovariance(Ensemble):
         raise NotImplementedError
 
     def exact(self, d_k):
-        trace, square = self.traces(d_k)
+        trace, square = _traces(self, d_k)
         return Exact(0.0, trace, trace, 6 * square / trace**2)
 
     def block_relative_variance(self, d_k, n_queries, n_keys):
-        trace, square = self.traces(d_k)
+        trace, square = _traces(self, d_k)
         concentration = 2 * square / trace**2
         return (2 + 3 * concentration + (n_keys + n_queries - 2) * concentration) / (n_queries * n_keys)
 
@@ -122,6 +129,15 @@ class Autoregressive(GaussianCovariance):
     def traces(self, d_k):
         r = self.query_phi * self.key_phi
         trace = d_k * (1 + r) / (1 - r) - 2 * r * (1 - r**d_k) / (1 - r) ** 2
+        # Where φ^d is below rounding the ends no longer meet, and each further component adds the same.
+        slowest = max(abs(self.query_phi), abs(self.key_phi))
+        settled = math.ceil(-45 / math.log(slowest)) if slowest > 0 else 1
+        square = self._trace_of_square(min(d_k, settled + 1))
+        if d_k > settled + 1:
+            square += (d_k - settled - 1) * (square - self._trace_of_square(settled))
+        return trace, square
+
+    def _trace_of_square(self, d_k: int) -> float:
         lags = np.arange(d_k)
         # 0.0**0 is 1, so φ = 0 needs no case of its own.
-        return trace, toeplitz_trace_of_square(self.query_phi**lags, self.key_phi**lags)
+        return toeplitz_trace_of_square(self.query_phi**lags, self.key_phi**lags)

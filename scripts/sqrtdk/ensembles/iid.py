@@ -9,29 +9,22 @@ import numpy as np
 from ..streams import signs, standard_laplace, standard_normal, student_t
 from .base import Ensemble, Exact, parameter, register
 
+# What single precision can add and multiply without losing the spread of a score beside its mean.
+MEAN = {"low": -1e4, "high": 1e4, "low_open": False, "high_open": False}
+SD = {"low": 1e-4, "high": 1e4, "low_open": False, "high_open": False}
 HEAVY_VARIANCE = "the components have no finite variance"
 HEAVY_FOURTH = "the components have no finite fourth moment, so the variance estimate has no standard error"
 HEAVY_EIGHTH = "the components have no finite eighth moment, so the kurtosis estimate has no standard error"
-
-
-def raw_moments(mean: float, sd: float, skewness: float, kurtosis: float) -> tuple[float, float, float, float]:
-    """Raw moments 1 to 4 of mean + sd·Z for a standardised Z with this skewness and (not excess) kurtosis."""
-    return (
-        mean,
-        mean**2 + sd**2,
-        mean**3 + 3 * mean * sd**2 + sd**3 * skewness,
-        mean**4 + 6 * mean**2 * sd**2 + 4 * mean * sd**3 * skewness + sd**4 * kurtosis,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Iid(Ensemble):
     """q_i = query_mean + query_sd·Z, k_i = key_mean + key_sd·Z', with standardised independent Z, Z' of one shape."""
 
-    query_mean: float = parameter("mean of each query component", default=0.0)
-    key_mean: float = parameter("mean of each key component", default=0.0)
-    query_sd: float = parameter("standard deviation of each query component", default=1.0, low=0.0)
-    key_sd: float = parameter("standard deviation of each key component", default=1.0, low=0.0)
+    query_mean: float = parameter("mean of each query component", default=0.0, **MEAN)
+    key_mean: float = parameter("mean of each key component", default=0.0, **MEAN)
+    query_sd: float = parameter("standard deviation of each query component", default=1.0, **SD)
+    key_sd: float = parameter("standard deviation of each key component", default=1.0, **SD)
 
     independent_components: ClassVar[bool] = True
     source: ClassVar[str] = "cumulants of a sum of d_k independent products q_i k_i add"
@@ -67,21 +60,38 @@ class Iid(Ensemble):
         skewness, kurtosis = self.shape()
         if kurtosis is None:
             return Exact(mean, variance, within_row, None, HEAVY_FOURTH)
-        q1, q2, q3, q4 = raw_moments(mq, self.query_sd, skewness, kurtosis)
-        k1, k2, k3, k4 = raw_moments(mk, self.key_sd, skewness, kurtosis)
-        m1, m2, m3, m4 = q1 * k1, q2 * k2, q3 * k3, q4 * k4
-        fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
-        excess = (fourth / (m2 - m1**2) ** 2 - 3) / d_k
+        # q_i k_i − E = a Z' + b Z + c Z Z'. Its fourth cumulant term by term, so that large means cancel nothing.
+        a, b, c = mq * self.key_sd, mk * self.query_sd, self.query_sd * self.key_sd
+        cumulant = (
+            (kurtosis - 3) * (a**4 + b**4)
+            + (kurtosis**2 - 3) * c**4
+            + 6 * (kurtosis - 1) * c**2 * (a**2 + b**2)
+            + 4 * kurtosis * skewness * c**3 * (a + b)
+            + 12 * skewness * a * b * c * (a + b)
+            + 12 * skewness**2 * a * b * c**2
+        )
+        excess = cumulant / (a**2 + b**2 + c**2) ** 2 / d_k
         return Exact(mean, variance, within_row, excess, HEAVY_EIGHTH if self.finite_moment <= 8 else "")
 
     def block_relative_variance(self, d_k, n_queries, n_keys):
-        if self.query_mean or self.key_mean or self.finite_moment <= 4:
+        exact = self.exact(d_k)
+        if exact.excess_kurtosis is None:
             return None
-        # Var(S²)/V² of a score, and Var(‖q‖²)/d² for the scores that share a query or a key.
-        kurtosis = self.shape()[1]
-        score = 2 + (kurtosis**2 - 3) / d_k
-        shared = (kurtosis - 1) / d_k
-        return (score + (n_keys - 1) * shared + (n_queries - 1) * shared) / (n_queries * n_keys)
+        # Var((S − E S)²) of a score, and Var E[(S − E S)² | q] or | k for the scores that share a query or a key.
+        query, key = (self.query_mean, self.query_sd), (self.key_mean, self.key_sd)
+        shared = (n_keys - 1) * self._conditional_spread(d_k, *query, *key)
+        shared += (n_queries - 1) * self._conditional_spread(d_k, *key, *query)
+        return (2 + exact.excess_kurtosis + shared / exact.variance**2) / (n_queries * n_keys)
+
+    def _conditional_spread(self, d: int, mean: float, sd: float, other_mean: float, other_sd: float) -> float:
+        """Variance of E[(S − E S)² | x] = v'‖x‖² + m'²(Σ (x_i − m))² over the vector x of this mean and sd."""
+        skewness, kurtosis = self.shape()
+        v, third, fourth = sd**2, sd**3 * skewness, sd**4 * kurtosis
+        other_v, other_square = other_sd**2, other_mean**2
+        squares = fourth - v**2 + 4 * mean * third + 4 * mean**2 * v
+        sum_squared = fourth - 3 * v**2 + 2 * d * v**2
+        together = fourth - v**2 + 2 * mean * third
+        return d * (other_v**2 * squares + other_square**2 * sum_squared + 2 * other_v * other_square * together)
 
 
 @register
@@ -171,3 +181,72 @@ class StudentT(Iid):
         chi_square /= (self.df - 2) / 2
         x /= np.sqrt(chi_square, out=chi_square)
         return x
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Lognormal(Iid):
+    sigma: float = parameter(
+        "standard deviation of the logarithm; above 1 the fourth moment hangs on numbers too rare to draw",
+        low=0.01,
+        low_open=False,
+        high=1.0,
+        high_open=False,
+    )
+
+    family: ClassVar[str] = "lognormal"
+    summary: ClassVar[str] = "independent lognormal components, skewed, moved to mean 0"
+
+    def shape(self):
+        w = math.exp(self.sigma**2)
+        return (w + 2) * math.sqrt(w - 1), w**4 + 2 * w**3 + 3 * w**2 - 3
+
+    def standardised(self, rng, size):
+        x = standard_normal(rng, size)
+        x *= self.sigma
+        x -= self.sigma**2 / 2
+        np.exp(x, out=x)
+        x -= 1
+        x /= math.sqrt(math.expm1(self.sigma**2))
+        return x
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Sparse(Iid):
+    p: float = parameter("share of the components that are not zero", low=0.0, high=1.0, high_open=False)
+
+    family: ClassVar[str] = "sparse"
+    summary: ClassVar[str] = "independent components that are Gaussian with probability p and else zero"
+
+    def shape(self):
+        return 0.0, 3 / self.p
+
+    def standardised(self, rng, size):
+        x = standard_normal(rng, size)
+        x *= rng.random(size, dtype=np.float32) < self.p
+        x /= math.sqrt(self.p)
+        return x
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Uniform01(Ensemble):
+    """Components as they come from a generator of random numbers, which nobody has centred."""
+
+    _twin: ClassVar[Uniform] = Uniform(query_mean=0.5, key_mean=0.5, query_sd=12**-0.5, key_sd=12**-0.5)
+
+    family: ClassVar[str] = "uniform01"
+    summary: ClassVar[str] = "independent components uniform on (0, 1), not centred"
+    source: ClassVar[str] = "E (q_i k_i)^r = 1/(1+r)², and cumulants of independent products add"
+    variance_formula: ClassVar[str] = r"\frac{7}{144} d_k"
+    independent_components: ClassVar[bool] = True
+
+    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+        return tuple(rng.random((n_blocks, n, d_k), dtype=np.float32) for n in (n_queries, n_keys))
+
+    def exact(self, d_k):
+        return self._twin.exact(d_k)
+
+    def block_relative_variance(self, d_k, n_queries, n_keys):
+        return self._twin.block_relative_variance(d_k, n_queries, n_keys)

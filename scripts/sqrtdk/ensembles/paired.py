@@ -26,11 +26,10 @@ class Aligned(Ensemble):
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         q = standard_normal(rng, (n_blocks, n_queries, d_k))
         k = standard_normal(rng, (n_blocks, n_keys, d_k))
-        k *= math.sqrt(1 - self.rho**2)
         n = min(n_queries, n_keys)
-        k[:, :n] += np.float32(self.rho) * q[:, :n]
-        if n_keys > n:
-            k[:, n:] /= math.sqrt(1 - self.rho**2)
+        own = k[:, :n]
+        own *= math.sqrt(1 - self.rho**2)
+        own += np.float32(self.rho) * q[:, :n]
         return q, k
 
     def exact(self, d_k):

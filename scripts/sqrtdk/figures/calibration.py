@@ -3,7 +3,7 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 8
+NUMBER = 9
 INPUTS = ("moments",)
 TITLE = "Calibration: distance from the exact value in standard errors"
 QUESTION = "Can the estimates and their error bars be believed?"
@@ -12,6 +12,7 @@ _QUANTITIES = ("mean", "variance", "excess_kurtosis")
 _WORDS = {"mean": "mean", "variance": "variance", "excess_kurtosis": "excess kurtosis"}
 _BOUND = 1.959963984540054
 _FAR = 5.0
+_NAMED, _MOST_NAMED = 3.5, 1
 _NOTHING = "No simulated cell has both an error and an exact value to be held against."
 
 
@@ -87,19 +88,20 @@ def _draw_quantity(axes, part, name: str) -> None:
         color=_LOOK.colour,
         label=panels.POINTS,
     )
-    for row in part[part["z"].abs() > 3.5].itertuples():
+    far = part[part["z"].abs() > _NAMED]
+    for row in far.loc[far["z"].abs().sort_values().index[-_MOST_NAMED:]].itertuples():
         label = f"{panels.short(style.ensemble_label(row.ensemble))}, dₖ = {row.d_k}"
         axes.annotate(
             label,
             (row.normal_quantile, row.z),
-            fontsize=9,
+            fontsize=8,
             ha="right" if row.z > 0 else "left",
             va="center",
             xytext=(-5 if row.z > 0 else 5, 0),
             textcoords="offset points",
         )
     inside = int((part["z"].abs() <= _BOUND).sum())
-    axes.set_title(f"{_WORDS[name]}\n{inside} of {len(part)} within 1.96")
+    axes.set_title(f"{_WORDS[name]}\n|z| < 1.96: {inside} of {len(part)}", fontsize=9)
     axes.set_xlabel("normal quantile")
     axes.set_xticks([-2, 0, 2], ["−2", "0", "2"])
     axes.yaxis.set_major_formatter(panels.tick_text)

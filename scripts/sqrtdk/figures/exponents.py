@@ -6,15 +6,22 @@ from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
 NUMBER = 2
-INPUTS = ("variance_laws",)
+INPUTS = ("variance_laws", "spread_laws")
 TITLE = "The exponent of the variance of q·k, by ensemble"
 QUESTION = "Is the variance of q·k proportional to d_k, and for which queries and keys is it not?"
 
+_FEW = 9
 _NOTHING = "No power law was fitted to any ensemble."
 
 
 def data(frames):
-    """Return one row per ensemble: exponent, 95 % interval, the exact exponent, and the difference of the two."""
+    """Return one row per ensemble: exponent, intervals, the exact exponent, and the difference of the two.
+
+    `ci_*` are 95 % intervals; `all_*` are Šidák's simultaneous ones, which hold for all ensembles at once in 95 % of
+    runs. `range_exponent` is the exponent of the interquartile range at large d_k, of the tail law if it has one.
+    """
+    from sqrtdk.laws import t_quantile
+
     laws = frames["variance_laws"]
     if laws.empty:
         return laws
@@ -22,9 +29,22 @@ def data(frames):
     columns = ["ensemble", "estimate", "se", "ci_low", "ci_high", "exact", "estimable", "reason", "d_k_min", "n_points"]
     table = rows[columns].copy()
     table["estimable"] = selection.truth(table["estimable"]) & table["estimate"].notna()
-    for column in ("estimate", "ci_low", "ci_high"):
+    level = selection.LEVEL ** (1 / max(int(table["estimable"].sum()), 1))
+    half = t_quantile(rows["ci_dof"].astype(float).fillna(float("inf")), level) * table["se"]
+    table["all_low"], table["all_high"] = table["estimate"] - half, table["estimate"] + half
+    for column in ("estimate", "ci_low", "ci_high", "all_low", "all_high"):
         table[f"{column}_minus_exact"] = (table[column] - table["exact"]).where(table["estimable"])
-    return table
+    return table.merge(_ranges(frames["spread_laws"]), on="ensemble", how="left", validate="one_to_one")
+
+
+def _ranges(laws):
+    """Return the exponent of the interquartile range of each ensemble, of large d_k where that can be estimated."""
+    names = {"estimate": "range_exponent", "se": "range_exponent_se", "d_k_min": "range_d_k_min"}
+    if laws.empty:
+        return laws.reindex(columns=["ensemble", *names.values()])
+    rows = laws[(laws["parameter"] == "exponent") & selection.truth(laws["estimable"])]
+    rows = rows.sort_values("law", key=lambda law: law.map({"power_tail": 0, "power": 1}), kind="stable")
+    return rows.drop_duplicates("ensemble")[["ensemble", *names]].rename(columns=names)
 
 
 @saving.styled
@@ -34,27 +54,25 @@ def draw(frames):
     if table.empty:
         return panels.statement(_NOTHING)
     looks = style.ensembles(list(table["ensemble"]))
-    figure = panels.figure(1.2 + 0.27 * len(table))
+    figure = panels.figure(1.2 + (0.27 if len(table) <= _FEW else 0.21) * len(table))
     left, right = figure.subplots(1, 2, sharey=True)
     for place, row in enumerate(table.itertuples()):
         look = looks[row.ensemble]
         if row.estimable:
-            _draw_row(left, place, look, row.estimate, row.ci_low, row.ci_high, row.exact)
-            _draw_row(
-                right, place, look, row.estimate_minus_exact, row.ci_low_minus_exact, row.ci_high_minus_exact, None
+            bars = (row.ci_low, row.ci_high, row.all_low, row.all_high)
+            _draw_row(left, place, look, row.estimate, bars, row.exact)
+            bars = (
+                row.ci_low_minus_exact,
+                row.ci_high_minus_exact,
+                row.all_low_minus_exact,
+                row.all_high_minus_exact,
             )
+            _draw_row(right, place, look, row.estimate_minus_exact, bars, None)
         else:
-            reason = "not estimable" if row.reason != row.reason else f"not estimable: {row.reason}"
-            left.text(
-                0.02,
-                place,
-                "\n".join(textwrap.wrap(reason, 34)[:2]),
-                transform=left.get_yaxis_transform(),
-                va="center",
-                fontsize=9,
-            )
-    left.axvline(1, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1)
-    right.axvline(0, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1)
+            _refuse(left, place, row)
+    _draw_references(left, 1.0, table)
+    _draw_references(right, 0.0, table)
+    right.spines["left"].set_visible(False)  # words run on into the other panel
     left.set_yticks(range(len(table)), [panels.short(look.label) for look in looks.values()])
     left.set_ylim(len(table) - 0.5, -0.5)
     left.set_xlabel("exponent of dₖ")
@@ -68,8 +86,30 @@ def draw(frames):
     return figure
 
 
-def _draw_row(axes, place, look, estimate, low, high, exact) -> None:
-    axes.plot([low, high], [place, place], color=look.colour, linewidth=1.6, solid_capstyle="butt", label="_intervals")
+def _refuse(axes, place, row) -> None:
+    """Say in the row why there is no exponent."""
+    words = "not estimable"
+    if row.reason == row.reason:
+        # The cause; its consequence stands in the words beside the figure.
+        words = "\n".join(textwrap.wrap(f"{words}: {row.reason.split(', so')[0]}", 34)[:2])
+    text = axes.text(0.02, place, words, transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
+    text.set(linespacing=0.95, in_layout=False)
+
+
+def _draw_references(axes, height, table) -> None:
+    """Draw a vertical line of reference, broken where a row holds words."""
+    rows = [place for place, estimable in enumerate(table["estimable"]) if estimable]
+    x, y = [], []
+    for place in rows:
+        x += [height, height, float("nan")]
+        y += [place - 0.5, place + 0.5, float("nan")]
+    axes.plot(x, y, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
+
+
+def _draw_row(axes, place, look, estimate, bars, exact) -> None:
+    low, high, all_low, all_high = bars
+    for ends, width in (((all_low, all_high), 0.9), ((low, high), 2.4)):
+        axes.plot(ends, [place, place], color=look.colour, linewidth=width, solid_capstyle="butt", label="_intervals")
     if exact is not None and exact == exact:
         axes.plot(
             [exact],
@@ -87,9 +127,16 @@ def _draw_row(axes, place, look, estimate, low, high, exact) -> None:
 
 
 def _number_column(axes, table) -> None:
-    """Write each exponent with its standard error at the right edge."""
+    """Write each exponent with its standard error at the right edge, or that of the interquartile range."""
     twin = axes.secondary_yaxis("right")
-    words = [numbers.with_error(row.estimate, row.se) if row.estimable else "–" for row in table.itertuples()]
+    words = [
+        numbers.with_error(row.estimate, row.se)
+        if row.estimable
+        else f"IQR {numbers.with_error(row.range_exponent, row.range_exponent_se)}"
+        if row.range_exponent == row.range_exponent
+        else "–"
+        for row in table.itertuples()
+    ]
     twin.set_yticks(range(len(table)), words)
     twin.tick_params(axis="y", length=0)
     twin.spines["right"].set_visible(False)
@@ -98,11 +145,11 @@ def _number_column(axes, table) -> None:
 def _limits(left, right, table) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    shown = selection.finite(table.loc[table["estimable"], ["estimate", "ci_low", "ci_high", "exact"]])
+    shown = selection.finite(table.loc[table["estimable"], ["estimate", "all_low", "all_high", "exact"]])
     low, high = min(shown.min(initial=1.0), 1.0), max(shown.max(initial=1.0), 1.0)
     room = max(0.1 * (high - low), 0.01)
     left.set_xlim(low - room, high + room)
-    apart = table[["ci_low_minus_exact", "ci_high_minus_exact"]].abs().max().max()
+    apart = table[["all_low_minus_exact", "all_high_minus_exact"]].abs().max().max()
     reach = 1.15 * apart if apart > 0 else 0.01
     right.set_xlim(-reach, reach)
     left.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
@@ -121,9 +168,11 @@ def describe(frames) -> Description:
 def _caption(told) -> str:
     text = (
         "Exponent a of the power law Var(q·k) = c · d_k^a, fitted to the logarithms by weighted least squares with "
-        "the simulated errors. Left: estimates with 95 % intervals; the vertical bars are the exponents that the "
-        "same weighted fit gives to the exact variances, the line is 1. Right: estimate minus exact, on a finer "
-        "scale. Numbers: estimate with its standard error in brackets."
+        "the simulated errors. Left: estimates with 95 % intervals (thick) and simultaneous ones (thin; Šidák's, all "
+        f"{numbers.counted(len(told), 'interval')} hold at once in 95 % of runs); the vertical bars are the exponents "
+        "that the same weighted fit gives to the exact variances, the line is 1. Right: estimate minus exact, on a "
+        "finer scale. Numbers: estimate with its standard error in brackets. IQR: exponent of the interquartile range "
+        "at large d_k, where the variance has no error; 0.5 corresponds to a variance proportional to d_k."
     )
     if len(told):
         points = numbers.count_range(told["n_points"])
@@ -143,7 +192,7 @@ def _alt(table) -> str:
     for row in table.itertuples():
         label = style.ensemble_label(row.ensemble)
         if not row.estimable:
-            rows.append(f"{label} not estimable")
+            rows.append(f"{label} not estimable{_range_words(row)}")
             continue
         exact = f" (exact {numbers.significant(row.exact, 5)})" if row.exact == row.exact else ""
         rows.append(f"{label} {numbers.with_error(row.estimate, row.se)}{exact}")
@@ -172,7 +221,23 @@ def _exact(told) -> str:
     inside = selection.covers(told["ci_low"], told["ci_high"], told["exact"])
     words = selection.coverage_words(int(inside.sum()), len(told), "exponent", "ensemble")
     missed = told[~inside]
-    return f"{words} Outside: {numbers.listing(_spelled(missed))}." if len(missed) else words
+    if len(missed):
+        words += f" Outside: {numbers.listing(_spelled(missed))}."
+        beyond = told[~selection.covers(told["all_low"], told["all_high"], told["exact"])]
+        words += (
+            f" Outside the simultaneous interval as well: {numbers.listing(selection.labels(beyond['ensemble']))}."
+            if len(beyond)
+            else " Every simultaneous interval contains it."
+        )
+    return words
+
+
+def _range_words(row) -> str:
+    """Say the exponent of the interquartile range, where there is one."""
+    if row.range_exponent != row.range_exponent:
+        return ""
+    spelled = numbers.with_error(row.range_exponent, row.range_exponent_se)
+    return f", interquartile range {spelled} from d_k = {int(row.range_d_k_min)} up"
 
 
 def _refused(table) -> str:
@@ -180,7 +245,8 @@ def _refused(table) -> str:
     if refused.empty:
         return ""
     rows = [
-        style.ensemble_label(row.ensemble) + (f" ({row.reason})" if row.reason == row.reason else "")
+        style.ensemble_label(row.ensemble)
+        + (f" ({row.reason}{_range_words(row)})" if row.reason == row.reason else _range_words(row))
         for row in refused.itertuples()
     ]
     return f" Not estimable: {numbers.listing(rows)}."

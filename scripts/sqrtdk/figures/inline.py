@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+import zlib
 
 from sqrtdk import style
 
@@ -13,16 +14,17 @@ _FONT = "var(--figure-font, 'DejaVu Sans', Verdana, sans-serif)"
 _TARGET = re.compile(r"""(?:href=["']|url\(['"]?)#([^)'"]+)""")
 _COMMAND = re.compile(r"[A-Za-z]")
 _DECIMALS = re.compile(r"-?\d+\.\d+")
+_BAR = re.compile(r"M (\S+) (\S+) \1 (\S+)(?= M|$)")
 _INHERITED = re.compile(r"^\*\{(stroke-linejoin: ?round; ?stroke-linecap: ?butt)\}$")
 
 
 def svg_for_page(svg_text: str, prefix: str, title: str | None = None, description: str | None = None) -> str:
     """Return an SVG element to be pasted into HTML: no prologue, own ids, and ink in the text colour of the page.
 
-    Ids that something refers to become `prefix-<number>`, others are dropped; the ink colour becomes `currentColor`,
-    fonts follow the CSS variable `--figure-font`, and width and height are left to the page. Title and description for
-    screen readers are those in the file's metadata unless given. A style sheet inside, which would apply to the whole
-    page, raises ValueError; matplotlib's own one-liner becomes an attribute.
+    Ids that something refers to become short ones that belong to the prefix, others are dropped; the ink colour becomes
+    `currentColor`, fonts follow the CSS variable `--figure-font`, and width and height are left to the page. Title and
+    description for screen readers are those in the file's metadata unless given. A style sheet inside, which would
+    apply to the whole page, raises ValueError; matplotlib's own one-liner becomes an attribute.
     """
     root = ET.fromstring(svg_text)
     title = title if title is not None else _metadata(root, "title")
@@ -33,7 +35,9 @@ def svg_for_page(svg_text: str, prefix: str, title: str | None = None, descripti
             root.remove(child)
     referred = set(_TARGET.findall(svg_text))
     found = [element.get("id") for element in root.iter() if element.get("id") in referred]
-    ids = {name: f"{prefix}-{number}" for number, name in enumerate(dict.fromkeys(found))}
+    # A thousand markers refer to them: six letters of the prefix's checksum, which no other figure of a page shares.
+    short = f"f{zlib.crc32(prefix.encode()):x}"[:6]
+    ids = {name: f"{short}-{number:x}" for number, name in enumerate(dict.fromkeys(found))}
     for element in root.iter():
         _localise(element, ids)
     _compact(root)
@@ -87,7 +91,7 @@ def _localise(element, ids: dict[str, str]) -> None:
                 raise ValueError(f"a reference out of the file: {value!r}")
             value = f"#{ids[value[1:]]}"
         elif key == "style":
-            value = "; ".join(_declarations(value, ids))
+            value = ";".join(_declarations(value, ids))
         else:
             value = _refer(value, ids)
         attributes[key] = value
@@ -105,9 +109,9 @@ def _compact(root) -> None:
                 )
                 shorter = " ".join(shorter.split())
                 # After M a line is what a pair of numbers means by itself.
-                element.set(
-                    key, shorter.replace(" L ", " ") if set(_COMMAND.findall(shorter)) <= set("MLz") else shorter
-                )
+                if set(_COMMAND.findall(shorter)) <= set("MLz"):
+                    shorter = _BAR.sub(r"M\1 \2V\3", shorter.replace(" L ", " ")).replace(" M", "M")
+                element.set(key, shorter)
         if re.fullmatch(r"rotate\(-?0 [^)]*\)", element.get("transform", "")):
             del element.attrib["transform"]
         styles = {child.get("style") if child.tag == "use" else None for child in element}
@@ -116,6 +120,19 @@ def _compact(root) -> None:
             for child in element:
                 del child.attrib["style"]
         element.text, element.tail = _trimmed(element.text), _trimmed(element.tail)
+    _unwrap(root)
+
+
+def _unwrap(parent) -> None:
+    """Put the children of groups that say nothing in their place, and leave out what has no ink."""
+    children = []
+    for child in list(parent):
+        _unwrap(child)
+        if child.tag == "g" and not child.attrib:
+            children += list(child)
+        elif child.tag != "path" or child.get("style") != "fill:none":
+            children.append(child)
+    parent[:] = children
 
 
 def _trimmed(text: str | None) -> str | None:
@@ -130,7 +147,7 @@ def _declarations(text: str, ids: dict[str, str]):
             continue
         if value.lower() == style.INK:
             value = "currentColor"
-        yield f"{name}: {_refer(value, ids)}"
+        yield f"{name}:{_refer(value, ids)}"
 
 
 def _refer(value: str, ids: dict[str, str]) -> str:

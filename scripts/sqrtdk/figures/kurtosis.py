@@ -3,12 +3,13 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 7
+NUMBER = 8
 INPUTS = ("moments",)
 TITLE = "Excess kurtosis of q·k against d_k"
 QUESTION = "How wide must a head be for its scores to be nearly normal?"
 
 _NOTHING = "No excess kurtosis was estimated."
+_FEW = 9
 _LINEAR_BELOW = 0.01
 _NEARLY_NORMAL = 0.1
 
@@ -33,9 +34,12 @@ def draw(frames):
     table = data(frames)
     if table.empty:
         return panels.statement(_NOTHING)
-    looks = style.ensembles(selection.order(table["ensemble"]))
-    n_rows, n_columns = panels.grid_shape(len(looks))
-    figure = panels.figure(0.75 + 1.45 * n_rows)
+    shown = set(table["ensemble"])
+    every = style.ensembles(selection.order(selection.simulated(frames["moments"])["ensemble"]))
+    looks = {name: look for name, look in every.items() if name in shown}
+    few = len(looks) <= _FEW
+    n_rows, n_columns = panels.grid_shape(len(looks), 3 if few else 4)
+    figure = panels.figure(0.75 + (1.45 if few else 0.95) * n_rows)
     grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
     for position, (axes, (name, look)) in enumerate(zip(grid.flat, looks.items(), strict=False)):
         axes.set_yscale("symlog", linthresh=_LINEAR_BELOW, linscale=0.6)
@@ -57,7 +61,12 @@ def draw(frames):
         below = position + n_columns >= len(looks)
         panels.d_k_axis(axes, table["d_k"], "dₖ" if below else None, most=2)
         axes.tick_params(labelbottom=below)
-        axes.set_title(panels.short(look.label, panels.LONGEST_TITLE), pad=3)
+        axes.set_title(
+            panels.short(look.label, panels.LONGEST_TITLE + 1), pad=3 if few else 2, fontsize=9.5 if few else 8.5
+        )
+        if not few:
+            axes.grid(axis="x", visible=False)
+            axes.tick_params(length=0, labelsize=8)
     _heights(grid[0][0], table)
     for axes in grid.flat[len(looks) :]:
         axes.set_axis_off()

@@ -3,7 +3,7 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 3
+NUMBER = 4
 INPUTS = ("score_histograms",)
 TITLE = "The distribution of q·k for Gaussian queries and keys"
 QUESTION = "Is the score normally distributed, as is often said?"
@@ -11,6 +11,8 @@ QUESTION = "Is the score normally distributed, as is often said?"
 _MOST_BINS = 64
 _WIDEST = 8.0
 _SHOWN = (1, 2, 8, 64)
+_COUNTED = 25
+"""A quantile needs as many scores beyond it."""
 _NOTHING = "No histogram of scores with a known exact law was made."
 
 
@@ -24,36 +26,65 @@ def _shown(widths: list[int]) -> list[int]:
 
 
 def data(frames):
-    """Return one row per finite bin: measured density, exact density averaged over the bin, and the normal's.
+    """Return one row per finite bin of the widths that are drawn, then one per width for the distances.
 
-    Scores are in units of their standard deviation √d_k in the columns `low` and `high`; densities are per such unit.
+    panel `density`: measured density, exact density averaged over the bin, and the normal's; scores are in units of
+    their standard deviation √d_k in `low` and `high`, densities per such unit. `exact_quantile` is where the exact law
+    has the measured share of scores below `high`, `normal_quantile` where the normal law has it.
+    panel `distance`: largest distance of the cumulative shares from the normal law, measured at the edges of the bins
+    and exact, and the limiting law of the latter.
     """
-    import numpy as np
-
-    from sqrtdk.densities import gaussian_cumulative
-
-    table = frames["score_histograms"]
-    if table.empty:
-        return table
-    first = table["ensemble"].iloc[0]
-    table = table[(table["ensemble"] == first) & table["d_k"].isin(_shown(selection.order(table["d_k"])))]
-    parts = []
-    for d_k, bins in table.groupby("d_k", sort=True):
-        bins = _merged(bins)
-        low, high = bins["low"].to_numpy(float), bins["high"].to_numpy(float)
-        part = bins[["ensemble", "d_k", "count", "n_scores"]].copy()
-        part["low"], part["high"] = low / d_k**0.5, high / d_k**0.5
-        part["share"] = bins["count"] / bins["n_scores"]
-        part["exact_share"] = gaussian_cumulative(high, d_k) - gaussian_cumulative(low, d_k)
-        part["normal_share"] = _normal(part["high"].to_numpy()) - _normal(part["low"].to_numpy())
-        parts.append(part)
     import pandas as pd
 
-    result = pd.concat(parts, ignore_index=True)
-    width = (result["high"] - result["low"]).where(lambda values: np.isfinite(values))
+    table = _ours(frames["score_histograms"])
+    if table.empty:
+        return table
+    shown = _shown(selection.order(table["d_k"]))
+    groups = list(table.groupby("d_k", sort=True))
+    parts = [_density(d_k, bins) for d_k, bins in groups if d_k in shown]
+    distances = [_distance(d_k, bins) for d_k, bins in groups]
+    return pd.concat([*parts, pd.DataFrame(distances)], ignore_index=True)
+
+
+def _ours(table):
+    """Return the histograms of independent standard Gaussian components: the ensemble of that name, or the first."""
+    return table if table.empty else table[table["ensemble"] == selection.front(table)]
+
+
+def _density(d_k: int, bins):
+    import numpy as np
+
+    from sqrtdk.densities import gaussian_cumulative, score_gaussian
+
+    bins = _merged(bins)
+    low, high = bins["low"].to_numpy(float), bins["high"].to_numpy(float)
+    part = bins[["ensemble", "d_k", "count", "n_scores"]].copy()
+    part.insert(0, "panel", "density")
+    part["low"], part["high"] = low / d_k**0.5, high / d_k**0.5
+    part["share"] = bins["count"] / bins["n_scores"]
+    part["exact_share"] = gaussian_cumulative(high, d_k) - gaussian_cumulative(low, d_k)
+    part["normal_share"] = np.diff(_normal(part["high"].to_numpy()), prepend=0.0)
+    width = (part["high"] - part["low"]).where(lambda values: np.isfinite(values))
     for name in ("", "exact_", "normal_"):
-        result[f"{name}density"] = result[f"{name}share"] / width
-    return result
+        part[f"{name}density"] = part[f"{name}share"] / width
+    below, total = part["count"].cumsum(), part["n_scores"]
+    told = (below >= _COUNTED) & (total - below >= _COUNTED)
+    share = (below / total).where(told).to_numpy(float)
+    part["exact_quantile"] = part["normal_quantile"] = np.nan
+    part.loc[told, "exact_quantile"] = score_gaussian(d_k).ppf(share[told]) / d_k**0.5
+    part.loc[told, "normal_quantile"] = _normal_quantile(share[told])
+    return part
+
+
+def _distance(d_k: int, bins) -> dict:
+    from sqrtdk.densities import normal_distance, normal_distance_law
+
+    inner = bins[bins["high"].abs() < float("inf")]
+    share = bins["count"].cumsum()[inner.index] / bins["n_scores"].iloc[0]
+    apart = (share - _normal(inner["high"].to_numpy(float) / d_k**0.5)).abs().max()
+    row = {"panel": "distance", "ensemble": bins["ensemble"].iloc[0], "d_k": d_k, "n_scores": bins["n_scores"].iloc[0]}
+    row |= {"measured_distance": apart, "exact_distance": normal_distance(int(d_k))}
+    return row | {"law_distance": normal_distance_law() / d_k}
 
 
 def _merged(bins):
@@ -89,19 +120,27 @@ def _normal(score):
     return ndtr(score)
 
 
+def _normal_quantile(share):
+    from scipy.special import ndtri
+
+    return ndtri(share)
+
+
 @saving.styled
 def draw(frames):
-    """Draw one panel per width on a log axis: bins as points, the exact density and the normal as lines."""
+    """Draw one panel per width on a log axis, then the quantiles and the distance from the normal law."""
     table = data(frames)
     if table.empty:
         return panels.statement(_NOTHING)
-    widths = selection.order(table["d_k"])
+    bins = table[table["panel"] == "density"]
+    widths = selection.order(bins["d_k"])
     n_rows, n_columns = panels.grid_shape(len(widths), 2)
-    figure = panels.figure(0.5 + 2.3 * n_rows)
-    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
-    reach = _limits(grid[0][0], table)
+    figure = panels.figure(0.5 + 2.1 * n_rows + 2.5)
+    upper, lower = figure.subfigures(2, 1, height_ratios=[0.5 + 2.1 * n_rows, 2.5])
+    grid = upper.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
+    reach = _limits(grid[0][0], bins)
     for position, (axes, d_k) in enumerate(zip(grid.flat, widths, strict=False)):
-        _draw_width(axes, table[table["d_k"] == d_k], d_k, reach)
+        _draw_width(axes, bins[bins["d_k"] == d_k], d_k, reach)
         axes.set_title(f"dₖ = {d_k}", pad=3)
         axes.tick_params(labelbottom=position + n_columns >= len(widths))
         if position + n_columns >= len(widths):
@@ -110,8 +149,57 @@ def draw(frames):
             axes.set_ylabel("density")
     for axes in grid.flat[len(widths) :]:
         axes.set_axis_off()
-    figure.legend(handles=_legend(), loc="outside lower center", ncols=3)
+    upper.legend(handles=_legend(), loc="outside lower center", ncols=3)
+    left, right = lower.subplots(1, 2)
+    _draw_quantiles(left, bins, widths)
+    _draw_distances(right, table[table["panel"] == "distance"])
     return figure
+
+
+def _draw_quantiles(axes, bins, widths) -> None:
+    """Draw measured against exact quantiles, and where a normal score would lie."""
+    import numpy as np
+
+    looks = style.sequence(widths)
+    for d_k in widths:
+        part = bins[(bins["d_k"] == d_k) & bins["exact_quantile"].notna()]
+        nowhere = np.full(len(part), np.nan)
+        axes.plot(
+            part["exact_quantile"],
+            part["normal_quantile"],
+            color=looks[d_k].colour,
+            linestyle=looks[d_k].dash,
+            linewidth=1,
+            label="_theory",
+        )
+        panels.points(axes, part["exact_quantile"], part["high"], nowhere, nowhere, looks[d_k], size=2.4)
+    seen = selection.finite(bins[["exact_quantile"]])
+    ends = [seen.min(initial=-1.0), seen.max(initial=1.0)]
+    axes.plot(ends, ends, color=style.INK, linewidth=0.8, alpha=style.MUTED, label="_reference")
+    axes.set_xlabel("exact quantile / √dₖ")
+    axes.set_ylabel("measured quantile / √dₖ")
+    axes.legend(handles=[panels.key(looks[d_k], label=f"dₖ = {d_k}", markersize=3) for d_k in widths], fontsize=8)
+
+
+def _draw_distances(axes, distances) -> None:
+    """Draw the largest distance of the cumulative law from the normal one against d_k."""
+    import numpy as np
+
+    axes.set_yscale("log")
+    panels.theory(axes, distances["d_k"], distances["law_distance"], _NORMAL)
+    panels.theory(axes, distances["d_k"], distances["exact_distance"], _EXACT)
+    nowhere = np.full(len(distances), np.nan)
+    panels.points(axes, distances["d_k"], distances["measured_distance"], nowhere, nowhere, _MEASURED, size=3.4)
+    panels.log_heights(axes)
+    panels.log_ticks(axes)
+    panels.d_k_axis(axes, distances["d_k"], most=4)
+    axes.set_ylabel("sup |F − Φ|")
+    keys = [panels.key(_NORMAL, label=f"{numbers.significant(_law(distances), 4)} / dₖ", alpha=style.MUTED)]
+    axes.legend(handles=keys, loc="upper right", fontsize=8)
+
+
+def _law(distances) -> float:
+    return float((distances["law_distance"] * distances["d_k"]).iloc[0])
 
 
 _MEASURED = style.Look("simulated", "#2b83d6", "o", style.SOLID)
@@ -159,7 +247,7 @@ def _draw_width(axes, bins, d_k: int, reach: float) -> None:
 def _distances(table):
     """Return, for each width, the largest distance between cumulative shares: measured to exact, normal to exact."""
     rows = {}
-    for d_k, bins in table.groupby("d_k", sort=True):
+    for d_k, bins in table[table["panel"] == "density"].groupby("d_k", sort=True):
         cumulative = bins[["share", "exact_share", "normal_share"]].cumsum()
         rows[d_k] = (
             (cumulative["share"] - cumulative["exact_share"]).abs().max(),
@@ -175,7 +263,12 @@ def describe(frames) -> Description:
     if table.empty:
         return Description(_NOTHING, _NOTHING, _NOTHING, "")
     distances = _distances(table)
-    return Description(_caption(table, distances), _alt(distances), _reading(distances), _caveat(table))
+    return Description(
+        _caption(table, distances),
+        _alt(distances),
+        f"{_reading(distances)} {_rate(table[table['panel'] == 'distance'])}".strip(),
+        _caveat(table[table["panel"] == "density"]),
+    )
 
 
 def _caption(table, distances) -> str:
@@ -184,7 +277,11 @@ def _caption(table, distances) -> str:
         f"Distribution of q·k for {style.ensemble_label(table['ensemble'].iloc[0])} components in units of its "
         "standard deviation √d_k, on a log axis. Points: share of simulated scores in a bin over its width. Solid "
         "line: exact density |s|^v K_v(|s|) / (√π Γ(d_k/2) 2^v) with v = (d_k − 1)/2. Dashed line: normal density of "
-        f"the same variance. Scores: {samples}."
+        f"the same variance. Scores: {samples}. Lower left: quantiles of the simulated scores against those of the "
+        f"exact law, on the diagonal if it is right (at least {_COUNTED} scores lie beyond each); the lines are the "
+        "quantiles of the normal. Lower right: largest distance "
+        "between the cumulative law and the normal one against d_k, exact (line), measured (points) and its limiting "
+        f"law {numbers.significant(_law(table[table['panel'] == 'distance']), 4)} / d_k (dashed)."
     )
 
 
@@ -225,11 +322,25 @@ def _reading(distances) -> str:
     return " ".join(words)
 
 
+def _rate(distances) -> str:
+    """Say how fast the exact law approaches the normal one, and from where on its limiting law is good."""
+    apart = (distances["exact_distance"] / distances["law_distance"] - 1).abs()
+    good = distances["d_k"][apart < 0.01]
+    if good.empty or len(distances) < 2:
+        return ""
+    constant = numbers.significant(_law(distances), 4)
+    return (
+        f"The distance of the exact law is {constant} / d_k to within 1 % from d_k = {good.min()} up: at d_k = "
+        f"{distances['d_k'].max()} it is {numbers.significant(distances['exact_distance'].iloc[-1], 2)}."
+    )
+
+
 def _caveat(table) -> str:
     outside = table[table["density"].isna()]
     share = outside["count"].sum() / table.groupby("d_k")["n_scores"].first().sum()
     return (
         "No error bars: the scores of a block share queries and keys, so that a binomial error would be too small. "
         f"Scores beyond the outermost bins (a share of {numbers.significant(float(share), 2)}) count in the distances "
-        "and are not drawn. The law holds for independent standard normal components only."
+        "and are not drawn. The measured distance levels off at large d_k, where it is the scatter of the simulation. "
+        "The law holds for independent standard normal components only."
     )

@@ -1,19 +1,22 @@
 """Figure: the variance of q·k against d_k, and its ratio to the exact variance."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, grouping, panels, saving, selection
 
 NUMBER = 1
 INPUTS = ("moments",)
 TITLE = "The variance of q·k against d_k"
 QUESTION = "How does the variance of the attention score grow with the width of a head?"
 
-_LEGEND_ROOM = 10
-_ALIKE = 0.15
+_FEW = 9
+_LEGEND = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.03), "fontsize": 8.5, "labelspacing": 0.25}
 
 
 def data(frames):
-    """Return one row per simulated cell: estimate, exact variance and their ratio, with 95 % intervals."""
+    """Return one row per simulated cell: estimate, exact variance and their ratio, with 95 % intervals.
+
+    `growth` is how the variance of the ensemble grows at the widest heads; `per_width` is variance / d_k.
+    """
     moments = selection.simulated(frames["moments"])
     if moments.empty:
         return moments
@@ -21,25 +24,32 @@ def data(frames):
     table = moments[["ensemble", "d_k", "n_blocks", "n_scores", "stopped_by", "variance", "variance_se"]].copy()
     table["low"], table["high"] = table["variance"] - half, table["variance"] + half
     table["exact"] = moments["exact_variance"]
-    table["ratio"] = table["variance"] / table["exact"]
-    table["ratio_low"], table["ratio_high"] = table["low"] / table["exact"], table["high"] / table["exact"]
+    for name, unit in (("ratio", table["exact"]), ("per_width", table["d_k"])):
+        table[name] = table["variance"] / unit
+        table[f"{name}_low"], table[f"{name}_high"] = table["low"] / unit, table["high"] / unit
+    table["growth"] = table["ensemble"].map(grouping.kinds(table))
     return table
 
 
 @saving.styled
 def draw(frames):
-    """Draw the variances on log axes above one small panel of ratios for each ensemble."""
+    """Draw all variances, those proportional to d_k again as variance / d_k, and estimate / exact of each ensemble."""
     table = data(frames)
     if table.empty or table["variance"].isna().all():
         return panels.statement("No ensemble with a variance was simulated.")
     looks = style.ensembles(selection.order(table["ensemble"]))
-    n_rows, n_columns = panels.grid_shape(len(looks))
-    below = 0.35 + 0.95 * n_rows
-    figure = panels.figure(3.6 + below)
-    upper, lower = figure.subfigures(2, 1, height_ratios=[3.6, below])
-    _draw_law(upper.add_subplot(), table, looks)
+    told = table[table["growth"].notna()]
+    flat = grouping.alike(told[told["growth"] == grouping.PROPORTIONAL])
+    n_rows, n_columns = panels.grid_shape(len(looks), 3 if len(looks) <= _FEW else 4)
+    heights = [3.3, 2.3 if len(flat) > 1 else 0, 0.4 + (0.85 if len(looks) <= _FEW else 0.68) * n_rows]
+    figure = panels.figure(sum(heights))
+    parts = iter(figure.subfigures(sum(height > 0 for height in heights), 1, height_ratios=list(filter(None, heights))))
+    _draw_law(next(parts).add_subplot(), told, looks, flat)
+    if len(flat) > 1:
+        _draw_flat(next(parts).add_subplot(), told, looks, flat)
+    lower = next(parts)
     grid = lower.subplots(n_rows, n_columns, sharex=True, squeeze=False)
-    lower.supylabel("estimate / exact", fontsize=9.5)
+    lower.supylabel("estimate / exact − 1 (%)", fontsize=9.5)
     for position, (axes, (name, look)) in enumerate(zip(grid.flat, looks.items(), strict=False)):
         last = position + n_columns >= len(looks)
         _draw_ratio(axes, table[table["ensemble"] == name], table["d_k"], look, last)
@@ -48,41 +58,76 @@ def draw(frames):
     return figure
 
 
-def _draw_law(axes, table, looks) -> None:
+def _points(axes, cells, look, *columns) -> None:
+    """Draw estimates; hollow those without a standard error, whose fourth moment is infinite."""
+    for hollow in (False, True):
+        part = cells[cells["variance_se"].isna() == hollow]
+        panels.points(axes, part["d_k"], *(part[name] for name in columns), look, hollow=hollow, size=3.4)
+
+
+def _draw_law(axes, table, looks, flat) -> None:
     panels.log_heights(axes)
-    places = _places(table)
-    for name, look in looks.items():
-        cells = table[table["ensemble"] == name]
+    together = [name for group in flat for name in group]
+    common = (
+        style.Look(f"∝ dₖ ({len(together)} ensembles)", looks[together[0]].colour, "o", style.SOLID) if flat else None
+    )
+    entries = []
+    for name, cells in table.groupby("ensemble", sort=False):
+        look = looks[name] if name not in together or len(together) == 1 else common
         panels.theory(axes, cells["d_k"], cells["exact"], look, width=1.0)
-        x = cells["d_k"] * places[name]
-        panels.points(axes, x, cells["variance"], cells["low"], cells["high"], look, size=3.6)
+        if name not in together or len(flat) == 1 or cells["exact"].isna().any():  # else in the panel below
+            _points(axes, cells, look, "variance", "low", "high")
+        top = cells.loc[cells["d_k"].idxmax(), "variance"]
+        entries.append((-top, look))
     panels.d_k_axis(axes, table["d_k"])
     panels.log_ticks(axes)
     axes.set_ylabel("variance of q·k")
-    if len(looks) <= _LEGEND_ROOM:
-        axes.legend(handles=[panels.key(look) for look in looks.values()], loc="upper left")
+    ordered = dict.fromkeys(look for _, look in sorted(entries, key=lambda entry: entry[0]))
+    axes.legend(handles=[panels.key(look, markersize=3.6) for look in ordered], **_LEGEND)
 
 
-def _places(table) -> dict[str, float]:
-    """Return a factor for d_k that keeps ensembles apart whose variances agree, and so would hide each other."""
-    last = table[table["variance"] > 0].groupby("ensemble", sort=False)["variance"].last()
-    places = dict.fromkeys(table["ensemble"], 1.0)
-    for name, value in last.items():
-        together = [other for other, height in last.items() if abs(height / value - 1) < _ALIKE]
-        places[name] = panels.dodge(together.index(name), len(together), 0.06 * len(together))
-    return places
+def _draw_flat(axes, table, looks, flat) -> None:
+    """Draw variance / d_k of the ensembles for which it is constant in the end; those of one law share a look."""
+    panels.log_heights(axes)
+    entries = []
+    for group in flat:
+        look, cells = _group_look(group, table, looks), table[table["ensemble"].isin(group)]
+        first = cells[cells["ensemble"] == group[0]]
+        panels.theory(axes, first["d_k"], first["exact"] / first["d_k"], look, width=1.0)
+        _points(axes, cells, look, "per_width", "per_width_low", "per_width_high")
+        entries.append((-first.loc[first["d_k"].idxmax(), "per_width"], look))
+    panels.d_k_axis(axes, table["d_k"])
+    panels.log_ticks(axes)
+    axes.set_ylabel("variance / dₖ")
+    axes.legend(
+        handles=[panels.key(look, markersize=3.6) for _, look in sorted(entries, key=lambda e: e[0])], **_LEGEND
+    )
+
+
+def _group_look(group, table, looks) -> style.Look:
+    if len(group) == 1:
+        return looks[group[0]]
+    first, cells = looks[group[0]], table[table["ensemble"] == group[0]]
+    law = "exactly dₖ" if (abs(cells["exact"] - cells["d_k"]) <= 1e-9 * cells["d_k"]).all() else f"as {first.label}"
+    return style.Look(f"{law} ({len(group)})", first.colour, first.marker, first.dash)
 
 
 def _draw_ratio(axes, cells, widths, look, last: bool) -> None:
-    panels.reference(axes, 1)
-    panels.points(axes, cells["d_k"], cells["ratio"], cells["ratio_low"], cells["ratio_high"], look, size=3.2)
+    axes.spines["left"].set_visible(False)
+    _points(axes, cells, look, "ratio", "ratio_low", "ratio_high")
     panels.d_k_axis(axes, widths, "dₖ" if last else None, most=2)
-    axes.tick_params(labelbottom=last)
-    axes.set_title(panels.short(look.label, panels.LONGEST_TITLE), fontsize=9, pad=3)
+    axes.tick_params(labelbottom=last, labelsize=8, pad=2, length=0)
+    axes.grid(visible=False)
+    axes.set_title(panels.short(look.label, 17), fontsize=8, pad=2)
     reach = (cells[["ratio_low", "ratio_high", "ratio"]] - 1).abs().max().max()
     if not reach >= 0:
-        axes.text(0.5, 0.5, "no exact variance", ha="center", va="center", transform=axes.transAxes, fontsize=9)
+        words = "no exact variance" if cells["variance"].notna().any() else "no variance"
+        axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, fontsize=8)
+        axes.set_yticks([])
+        return
+    panels.reference(axes, 1)
     panels.around(axes, 1.0, reach)
+    axes.yaxis.set_major_formatter(lambda value, _: panels.tick_text(round(100 * (value - 1), 9)))
 
 
 def describe(frames) -> Description:
@@ -101,9 +146,9 @@ def _caption(table, names) -> str:
     text = (
         f"Variance of the score q·k against the head width d_k for {numbers.counted(len(names), 'ensemble')}: "
         f"{numbers.counted(len(table), 'cell')} of {numbers.count_range(table['n_scores'])} scores each. Markers are "
-        "estimates (moved sideways a little where ensembles would hide each other), lines are exact variances, bars "
-        "are 95 % intervals (Student's t between independent blocks), in the upper panel mostly smaller than the "
-        "markers. Lower panels: estimate divided by exact variance, each with its own vertical scale."
+        "estimates (hollow without a standard error), lines are exact variances, bars are 95 % intervals (Student's t "
+        f"between independent blocks), mostly smaller than the markers. {_groups(table)}Small panels: estimate divided "
+        "by exact variance, less 1, each with its own vertical scale."
     )
     if worst is not None:
         text += (
@@ -112,6 +157,22 @@ def _caption(table, names) -> str:
             f"{numbers.percent(relative.median(), 2)}."
         )
     return text
+
+
+def _groups(table) -> str:
+    """Say what the panel of proportional variances holds, and whose law is one and the same."""
+    flat = table[table["growth"] == grouping.PROPORTIONAL]
+    groups = grouping.alike(flat)
+    if len(groups) < 2:
+        return ""
+    words = (
+        f"Panel below: variance / d_k of the {numbers.counted(flat['ensemble'].nunique(), 'ensemble')} whose variance "
+        "is proportional to d_k at the widest heads. "
+    )
+    for group in groups:
+        if len(group) > 1:
+            words += f"One exact law, and one marker, belongs to {numbers.listing(selection.labels(group))}. "
+    return words
 
 
 def _ends(table, name):
@@ -157,6 +218,8 @@ def _growth(table, names) -> str:
         ends = _ends(table, name)
         if ends is None or ends[0]["d_k"] == ends[1]["d_k"] or not ends[0]["variance"] > 0:
             continue
+        if any(end["variance_se"] != end["variance_se"] for end in ends):
+            continue  # without an error no growth can be told
         factor = ends[1]["variance"] / ends[0]["variance"]
         growth = ends[1]["d_k"] / ends[0]["d_k"]
         error = (
@@ -174,6 +237,8 @@ def _growth(table, names) -> str:
             other.append(f"{style.ensemble_label(name)} ({faster}: {numbers.with_error(factor, error)} times)")
     low, high = table["d_k"].min(), table["d_k"].max()
     span = f"From d_k = {low} to {high}, a factor of {numbers.significant(high / low)},"
+    if table.groupby("ensemble")["d_k"].agg(["min", "max"]).nunique().max() > 1:
+        span = "From its narrowest to its widest head"
     words = []
     if proportional:
         words.append(
