@@ -15,8 +15,8 @@ DISTINCT = 3.0
 """Two numbers differ, in the words of the report, when they are more than this many combined standard errors apart."""
 MARGIN = 0.1
 """A head's logits count as having standard deviation 1 within this margin."""
-COVERED = 1.959963984540054
-"""Half width of the 95 % interval of a normal deviate."""
+COVERED, FARTHEST = 1.959963984540054, 5.0
+"""Half width of the 95 % interval of a normal deviate, and one that chance does not reach."""
 
 
 @dataclass(frozen=True)
@@ -217,8 +217,8 @@ def real_heads(frame: pd.DataFrame) -> list[Sentence]:
             "d_k": ", ".join(str(width) for width in dict.fromkeys(heads["d_k"])),
             "low": numbers.with_error(low["logit_std"], low["logit_std_se"]),
             "high": numbers.with_error(high["logit_std"], high["logit_std_se"]),
-            "low_head": f"{low['layer']}.{low['head']}",
-            "high_head": f"{high['layer']}.{high['head']}",
+            "low_head": f"layer {low['layer']}, head {low['head']}",
+            "high_head": f"layer {high['layer']}, head {high['head']}",
             "median": numbers.significant(heads["logit_std"].median(), 3),
             "ratio_low": numbers.significant(heads["independence_ratio"].min(), 3),
             "ratio_high": numbers.significant(heads["independence_ratio"].max(), 3),
@@ -249,10 +249,8 @@ def calibration(moments: pd.DataFrame) -> list[Sentence]:
         "worst": numbers.significant(max(scores), 2),
         "covered": numbers.significant(COVERED),
     }
-    return [Sentence(f"answer.calibration.{'good' if abs(share - 0.95) <= allowed else 'poor'}", values)]
-
-
-# ---- what follows from each figure -----------------------------------------------------------------------------------
+    verdict = "poor" if abs(share - 0.95) > allowed else "far" if max(scores) > FARTHEST else "good"
+    return [Sentence(f"answer.calibration.{verdict}", values)]
 
 
 def selected_laws(variance_laws: pd.DataFrame) -> list[Sentence]:

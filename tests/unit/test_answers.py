@@ -219,8 +219,8 @@ def test_real_heads(std, verdict):
     sentence = answers.real_heads(frame)[0]
     assert sentence.key == f"answer.heads.{verdict}"
     assert sentence.values["near"] == str(sum(abs(value - 1) <= 0.1 for value in std))
-    assert sentence.values["high_head"] == f"0.{std.index(max(std))}"
-    assert sentence.values["low_head"] == f"0.{std.index(min(std))}"
+    assert sentence.values["high_head"] == f"layer 0, head {std.index(max(std))}"
+    assert sentence.values["low_head"] == f"layer 0, head {std.index(min(std))}"
 
 
 def test_every_dump_has_a_sentence_and_no_dump_another():
@@ -316,7 +316,7 @@ def possible() -> set[str]:
         "answer.variance": ("agrees", "differs", "alone", "unsure", "missing", "scaled"),
         "answer.softmax": VERDICTS,
         "answer.heads": ("none", "few", "most", "all"),
-        "answer.calibration": ("good", "poor", "none"),
+        "answer.calibration": ("good", "poor", "far", "none"),
         "follows.selected": ("linear", "power", "affine", "quadratic", "none", "rejected"),
         "follows.spread": ("one", "many"),
         "follows.shape": ("agrees", "differs", "alone", "unsure"),

@@ -157,13 +157,13 @@ def test_saturation_in_spite_of_the_scale_is_said():
 def test_gradients_are_read_from_the_numbers():
     text = _reading("gradients")
     assert re.search(r"to the query it is, as root mean square, [\d.]+ times larger", text)
-    assert "larger as root mean square and smaller as median at n = 16" in text
+    assert "larger as root mean square and the same as median at n = 16" in text
     assert re.search(r"falls below the scaled one for good at d_k of about [\d.]+ for n = 16,", text)
     table = synthetic.frames()["gradient_magnitude"]
     table["scaling"] = table["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
     reversed_ = _reading("gradients", gradient_magnitude=table)
     assert re.search(r"to the query it is, as root mean square, [\d.]+ times smaller", reversed_)
-    assert "smaller as root mean square and larger as median at n = 16" in reversed_
+    assert "smaller as root mean square and the same as median at n = 16" in reversed_
     lonely = table[table["scaling"] == "none"]
     assert "nothing to compare" in _reading("gradients", gradient_magnitude=lonely)
 
@@ -178,7 +178,7 @@ def test_the_median_crossing_is_where_the_curves_meet():
 
 
 def test_heads_may_turn_out_as_the_argument_says():
-    assert "The scale sets the start of training, not its end" in _reading("real-heads")
+    assert "These trained heads do not keep the spread that the scale was made for" in _reading("real-heads")
     heads = synthetic.real_heads()
     heads["within_row_logit_std"], heads["independence_ratio"] = 1.01, 0.5
     text = _reading("real-heads", real_heads=heads)

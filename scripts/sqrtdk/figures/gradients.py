@@ -17,6 +17,8 @@ _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
 
 def data(frames):
     """Return one row per point of the ensemble in front: root mean square and median with 95 % intervals."""
+    import numpy as np
+
     table = frames["gradient_magnitude"]
     if table.empty:
         return table
@@ -25,9 +27,11 @@ def data(frames):
     )
     style.scalings(table["scaling"])
     table = table.rename(columns={"estimate": "rms", "se": "rms_se"})
-    for name in ("rms", "median"):
-        half = selection.half_width(table[f"{name}_se"], table["n_blocks"])
-        table[f"{name}_low"], table[f"{name}_high"] = table[name] - half, table[name] + half
+    half = {name: selection.half_width(table[f"{name}_se"], table["n_blocks"]) for name in ("rms", "median")}
+    table["rms_low"], table["rms_high"] = table["rms"] - half["rms"], table["rms"] + half["rms"]
+    # Medians of rows that span decades err by a factor, and their error is that of the logarithm.
+    factor = np.exp((half["median"] / table["median"].where(table["median"] > 0)).clip(upper=50))
+    table["median_low"], table["median_high"] = table["median"] / factor, table["median"] * factor
     return table
 
 
@@ -135,8 +139,8 @@ def describe(frames) -> Description:
 
 _CAVEAT = (
     "The gradient that arrives at the weights is drawn independent of them, with variance 1 for each key; in a "
-    "network it depends on the values and on the loss. A root mean square is what the average step of a parameter "
-    "sees; a median is what a typical row sees."
+    "network it depends on the values and on the loss. The mean square over independent rows is what adds up in a "
+    "parameter's gradient; the median is what a typical row sends. Intervals of medians are symmetric on the log axis."
 )
 
 
@@ -189,12 +193,20 @@ def _reading(table) -> str:
     return " ".join(filter(None, parts))
 
 
-_STORIES = {
-    (True, False): "larger as root mean square and smaller as median at {}: few rows carry most of it",
-    (True, True): "larger by both measures at {}",
-    (False, False): "smaller by both measures at {}",
-    (False, True): "smaller as root mean square and larger as median at {}",
-}
+def _order(plain, scaled, column: str) -> int:
+    """Return 1, -1 or 0: larger, smaller, or the same within three standard errors."""
+    difference = plain[column] - scaled[column]
+    if abs(difference) <= selection.noise(plain[f"{column}_se"], scaled[f"{column}_se"]):
+        return 0
+    return 1 if difference > 0 else -1
+
+
+def _story(rms: int, median: int, places: str) -> str:
+    words = {1: "larger", 0: "the same", -1: "smaller"}
+    if rms == median:
+        return f"{words[rms]} by both measures at {places}"
+    tail = ": few rows carry most of it" if (rms, median) == (1, -1) else ""
+    return f"{words[rms]} as root mean square and {words[median]} as median at {places}{tail}"
 
 
 def _stories(table, d_k: int) -> str:
@@ -203,13 +215,11 @@ def _stories(table, d_k: int) -> str:
     for n in sorted(selection.order(table["n_keys"])):
         pairs = [_pair(table, "grad_query", n, d_k, column) for column in ("rms", "median")]
         if all(pairs):
-            story = tuple(
-                plain[column] > scaled[column] for (plain, scaled), column in zip(pairs, ("rms", "median"), strict=True)
-            )
+            story = tuple(_order(*pair, column) for pair, column in zip(pairs, ("rms", "median"), strict=True))
             found.setdefault(story, []).append(f"n = {n}")
     if not found:
         return ""
-    words = [_STORIES[story].format(numbers.listing(places)) for story, places in found.items()]
+    words = [_story(*story, numbers.listing(places)) for story, places in found.items()]
     return f"At d_k = {d_k} the unscaled gradient with respect to the query is {'; it is '.join(words)}."
 
 

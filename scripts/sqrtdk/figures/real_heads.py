@@ -180,7 +180,7 @@ def _spread(table) -> str:
     name, total = "within_row_logit_std", len(table)
     inside, far = _holding_one(table, name), int(((table[name] > _MARGIN) | (table[name] < 1 / _MARGIN)).sum())
     verdict = (
-        "The scale sets the start of training, not its end"
+        "These trained heads do not keep the spread that the scale was made for"
         if inside < total / 2
         else "Most of these heads still have the spread that the scale was made for"
     )

@@ -203,6 +203,7 @@ def _ensembles(table, rules, n: int) -> str:
 
 def _caveat(table) -> str:
     return (
-        "Random queries and keys stand for a network before training; a trained head can be sharp on purpose. Means "
+        "Random queries and keys stand for a network whose start gives components of variance 1; a trained head can be "
+        "sharp on purpose. Means "
         "hide that rows differ: the entropy of a mean row is not the mean entropy."
     )
