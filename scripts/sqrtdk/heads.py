@@ -13,7 +13,8 @@ _ESTIMATES = (
 COLUMNS = (
     *("dump", "layer", "head", "scaling", "d_k", "n_tokens", "n_scores", "factor"),
     *(column for name in _ESTIMATES for column in (name, f"{name}_se")),
-    *("trace_term", "query_mean_term", "key_mean_term", "independence_variance", "quartile_1", "median", "quartile_3"),
+    *("trace_term", "query_mean_term", "key_mean_term", "effective_dimension", "independence_variance"),
+    *("quartile_1", "median", "quartile_3"),
 )
 """Columns of real_heads.csv."""
 
@@ -113,8 +114,13 @@ def describe_head(q: np.ndarray, k: np.ndarray, factor: float) -> dict:
         row |= {name: value, f"{name}_se": se}
     mu_q, mu_k = q.mean(axis=0), k.mean(axis=0)
     cov_q, cov_k = np.cov(q.T, ddof=0).reshape(d_k, d_k), np.cov(k.T, ddof=0).reshape(d_k, d_k)
+    product = cov_q @ cov_k
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Over how many directions the variance is spread: the participation ratio of the spectrum of Σ_q Σ_k.
+        effective_dimension = np.trace(product) ** 2 / np.trace(product @ product)
     row |= {
-        "trace_term": np.sum(cov_q * cov_k),
+        "trace_term": np.trace(product),
+        "effective_dimension": effective_dimension,
         "query_mean_term": mu_q @ cov_k @ mu_q,
         "key_mean_term": mu_k @ cov_q @ mu_k,
         "independence_variance": sizes[0].mean() * sizes[1].mean() / d_k,

@@ -76,6 +76,14 @@ def test_a_head_without_spread_has_no_kurtosis_and_no_ratio():
     assert found["entropy"] == pytest.approx(np.log(5))
 
 
+def test_effective_dimension_counts_the_directions_that_vary():
+    rng = np.random.default_rng(6)
+    q, k = rng.normal(size=(2, 4000, 8))
+    assert heads.describe_head(q[:400], k[:400], 1.0)["effective_dimension"] == pytest.approx(8, rel=0.15)
+    q[:, 2:] = 0
+    assert heads.describe_head(q[:400], k[:400], 1.0)["effective_dimension"] == pytest.approx(2, rel=0.05)
+
+
 def test_errors_hold_where_neighbouring_tokens_are_alike():
     """Tokens that repeat their neighbour five times: single tokens would give less than half of the error."""
     rng = np.random.default_rng(5)
