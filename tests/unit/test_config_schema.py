@@ -68,7 +68,9 @@ def test_config_yaml_is_the_definitive_run():
 def test_quick_yaml_is_an_overlay():
     paths = [ROOT / "config/quick.yaml", ROOT / "config/config.yaml"]
     overlay, base = (yaml.safe_load(path.read_text()) for path in paths)
-    result = understood({**base, **overlay}, files=paths)
+    merged = {**base, **overlay, "ensembles": {**base["ensembles"], **overlay["ensembles"]}}
+    result = understood(merged, files=paths)
+    assert set(result["ensembles"]) < set(DEFAULTS["ensembles"])
     assert {key for key in result if result[key] != DEFAULTS[key]} == set(overlay)
     assert len(result["d_k"]) >= 4
     assert max(result["d_k"]) < max(DEFAULTS["d_k"])
