@@ -15,7 +15,7 @@ HISTOGRAM_BINS = 640
 HISTOGRAM_SDS = 10.0
 TRUSTED_SKEWNESS = 0.1
 CONSTANT = "the score has one absolute value, so that its variance is known without error"
-ENUMERATED = "all token pairs of a real head; no exact law, errors from leaving out tokens"
+ENUMERATED = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
 UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"
 
 

@@ -302,3 +302,9 @@ def test_an_unknown_scale_rule_is_refused_and_not_drawn_as_another():
     table = synthetic.softmax_saturation(("gaussian",), (4,), (16,), ("none",), n_rows=20)
     with pytest.raises(style.UnknownKey, match="'other'"):
         load("saturation").draw({"softmax_saturation": table.assign(scaling="other")})
+
+
+def test_intervals_of_real_heads_count_the_runs_that_were_left_out():
+    table = load("real-heads").data({"real_heads": synthetic.real_heads(layers=1, heads=2)})
+    half = (table["independence_ratio_high"] - table["independence_ratio_low"]) / 2
+    assert np.allclose(half / table["independence_ratio_se"], 2.0859634, rtol=1e-6)  # Student's t, 20 degrees

@@ -17,14 +17,17 @@ _QUANTITIES = {
 
 
 def data(frames):
-    """Return one row per head: both quantities with 95 % intervals (Student's t, jackknife over tokens)."""
+    """Return one row per head: both quantities with 95 % intervals (Student's t, jackknife over runs of tokens)."""
+    from sqrtdk.heads import RUNS
+
     table = frames["real_heads"]
     if table.empty:
         return table
     columns = ["dump", "layer", "head", "d_k", "n_tokens", "n_scores", "scaling"]
     result = table[columns].copy()
     for name in _QUANTITIES:
-        half = selection.half_width(table[f"{name}_se"], table["n_tokens"])
+        # As many values stand behind an error as runs were left out.
+        half = selection.half_width(table[f"{name}_se"], (table["n_tokens"] - 2).clip(upper=RUNS))
         result[name], result[f"{name}_se"] = table[name], table[f"{name}_se"]
         result[f"{name}_low"], result[f"{name}_high"] = table[name] - half, table[name] + half
     return result
@@ -129,9 +132,9 @@ def describe(frames) -> Description:
 
 
 _CAVEAT = (
-    "Every head was measured on all token pairs of one text; tokens of a text depend on each other, so the jackknife "
-    "over tokens is a rough error, and another text would move the points. Trained weights are one outcome of "
-    "training, not a sample of networks."
+    "Every head was measured on all token pairs of one text. Its tokens depend on each other, for which the jackknife "
+    "leaves out runs of neighbours; another kind of text may move the points further. Trained weights are one outcome "
+    "of training, not a sample of networks."
 )
 
 
@@ -146,8 +149,9 @@ def _caption(table) -> str:
     return (
         f"Query and key activations of trained heads: {numbers.listing(dumps)}. Above: standard deviation of the "
         "scaled logits within a row, which is what softmax sees. Below: variance of q·k over d_k E[q_i²] E[k_i²], "
-        "its value for independent components with zero mean. Log axes; a point for each head, a dark bar for the "
-        "median of a layer, vertical bars are 95 % intervals (jackknife over tokens). The line marks 1."
+        "its value for independent components of equal variance and zero mean. Log axes; a point for each head, a dark "
+        "bar for the "
+        "median of a layer, vertical bars are 95 % intervals (jackknife over runs of tokens). The line marks 1."
     )
 
 
