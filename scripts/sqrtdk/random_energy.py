@@ -50,7 +50,7 @@ def averages(n_keys: int, spread: float) -> Averages:
         trace = 1 - share
         return Averages(share, share**2, share * trace, trace, float(np.log(n)), float(np.log(n)), share * trace)
     u = np.arange(-9.5 * s - 7, 9.5 * s + np.log(n) + 45, STEP)
-    log_phi, excess, moments = _inner(u, s)
+    log_phi, excess, moments = inner(u, s)
     (m1, m2, m3), (x1, x2), xx2 = moments
 
     def integral(product, others):
@@ -77,7 +77,7 @@ def averages(n_keys: int, spread: float) -> Averages:
     return Averages(participation, cube, jacobian, trace, log_partition, log_partition - s * s * trace, pull / s**2)
 
 
-def _inner(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, tuple]:
+def inner(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, tuple]:
     """Return on the grid u: ln φ, ln φ + e^{−u}, and with x = ln a the E a^k e^{−a}, E x a^k e^{−a}, E x² a² e^{−a}."""
     with np.errstate(under="ignore", over="ignore", invalid="ignore", divide="ignore"):
         t = np.exp(-u)

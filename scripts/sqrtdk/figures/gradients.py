@@ -3,7 +3,7 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 6
+NUMBER = 10
 INPUTS = ("gradient_magnitude",)
 TITLE = "Gradients through softmax against d_k: root mean square and median"
 QUESTION = "Do gradients vanish in wide heads without the scale?"

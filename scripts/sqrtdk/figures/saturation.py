@@ -3,7 +3,7 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 5
+NUMBER = 7
 INPUTS = ("softmax_saturation",)
 TITLE = "Saturation of softmax against d_k"
 QUESTION = "Does softmax turn one-hot in wide heads, and does the scale prevent it?"
