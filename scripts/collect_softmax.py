@@ -4,26 +4,44 @@ import csv
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import random_energy
+from sqrtdk import ensembles, random_energy, row_theory
+from sqrtdk.scalings import SCALINGS
 
 
-def collect_softmax(folder: Path, cells: dict, exact: list, theory: list[Path], saturation: Path, gradients: Path):
-    """Write the two tables.
+def collect_softmax(
+    folder: Path,
+    cells: dict,
+    exact: dict,
+    theory: list[Path],
+    saturation: Path,
+    gradients: Path,
+    distribution: Path,
+):
+    """Write the three tables.
 
-    `cells` maps each ensemble to its widths, `exact` names those with standard normal queries and keys, and `theory`
-    are tables of exact averages, named by their number of keys.
+    `cells` maps each ensemble to its widths, `exact` those whose rows have exact averages to their specification, and
+    `theory` are tables of exact averages, named by their number of keys.
     """
-    averages = {int(path.stem): random_energy.Interpolated(_columns(path)) for path in theory}
+    averages = {int(path.stem): random_energy.Interpolated(random_energy.read(path)) for path in theory}
+    mixtures = {
+        (name, d_k): row_theory.mixture(spectrum)
+        for name, spec in exact.items()
+        for d_k in cells[name]
+        if (spectrum := ensembles.build(spec).row_spectrum(d_k))
+    }
     known = {}
-    for kind, output in (("saturation", saturation), ("gradients", gradients)):
+    tables = {"saturation": saturation, "gradients": gradients, "distribution": distribution}
+    for kind, output in tables.items():
         rows = []
         for name, widths in cells.items():
             for d_k in widths:
                 for row in _rows(folder / name / f"{d_k}.{kind}.csv"):
-                    if name in exact:
-                        key = d_k, int(row["n_keys"]), row["scaling"]
+                    mixed = mixtures.get((name, d_k))
+                    if mixed and "theory" in row:
+                        key = name, d_k, int(row["n_keys"]), row["scaling"]
                         if key not in known:
-                            known[key] = random_energy.gaussian_theory(*key, averages[key[1]])
+                            factor = SCALINGS[key[3]].factor(d_k, key[2])
+                            known[key] = row_theory.measures(mixed, key[2], factor, averages[key[2]])
                         row["theory"] = known[key].get(row["measure"])
                     rows.append(row)
         write_rows(output, rows)
@@ -32,11 +50,6 @@ def collect_softmax(folder: Path, cells: dict, exact: list, theory: list[Path], 
 def _rows(path: Path) -> list[dict]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def _columns(path: Path) -> dict[str, list[float]]:
-    rows = _rows(path)
-    return {name: [float(row[name]) for row in rows] for name in rows[0]}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,19 @@ import os
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk import __version__, answers, blocks, ensembles, laws, numbers, rendering, softmax, tables
+from sqrtdk import (
+    __version__,
+    answers,
+    blocks,
+    energy_grid,
+    ensembles,
+    laws,
+    numbers,
+    rendering,
+    row_plan,
+    softmax,
+    tables,
+)
 from sqrtdk.config_rules import specification
 from sqrtdk.figures import read
 from sqrtdk.provenance import report_entry
@@ -15,23 +27,19 @@ SHIPPED = "minilm-l6-qk.npz"
 
 def render_report(
     figures: list[Path],
-    moments: Path,
-    variance_laws: Path,
-    mean_laws: Path,
-    spread_laws: Path,
-    softmax_saturation: Path,
-    gradient_magnitude: Path,
-    real_heads: Path,
+    results: list[Path],
     provenance: Path,
     title: str,
     language: str,
     sources: list[Path],
     output: Path,
 ):
-    """Write the page. `figures` are all files of the figures, `sources` the files of report/ or that folder."""
-    paths = (moments, variance_laws, mean_laws, spread_laws, softmax_saturation, gradient_magnitude, real_heads)
-    names = ("moments", "variance_laws", "mean_laws", "spread_laws", "softmax_saturation", "gradient_magnitude")
-    frames = {name: read([path])[path.stem] for name, path in zip((*names, "real_heads"), paths, strict=True)}
+    """Write the page.
+
+    `figures` are all files of the figures, `results` the tables that it reads, `sources` the files of report/ or that
+    folder.
+    """
+    frames = read(results)
     record = json.loads(provenance.read_text(encoding="utf-8"))
     configuration = record["configuration"]
     specs = {name: specification(entry) for name, entry in configuration["ensembles"].items()}
@@ -63,6 +71,12 @@ def render_report(
         "distinct": f"{answers.DISTINCT:g}",
         "saturated": f"{softmax.SATURATED_WEIGHT:g}",
         "vanishing": f"{softmax.VANISHING_NORM:g}",
+        "most_plain": numbers.count(energy_grid.MOST_PLAIN),
+        "top": numbers.count(energy_grid.TOP),
+        "cell": f"1/{1 / energy_grid.CELL:.0f}",
+        "skewness": f"{energy_grid.TRUSTED_SKEWNESS:g}",
+        "goal_mean": numbers.percent(row_plan.GOALS["entropy"], 0),
+        "goal_rms": numbers.percent(row_plan.GOALS["grad_query"], 0),
         "min_blocks": str(blocks.MIN_BLOCKS),
         "selection_margin": f"{laws.SELECTION_MARGIN:g}",
         "precision": f"{configuration['precision']:g}",

@@ -1,4 +1,4 @@
-"""Simulate the attention rows of one cell, an ensemble at one d_k, and write their saturation and gradients."""
+"""Simulate the attention rows of one cell, an ensemble at one d_k: saturation, gradients, and how these spread."""
 
 from pathlib import Path
 
@@ -17,13 +17,12 @@ def simulate_softmax(
     n_logits: int,
     saturation: Path,
     gradients: Path,
+    distribution: Path,
 ):
-    """Write one table of saturation measures and one of gradient norms, for every number of keys and scale rule."""
-    saturation_rows, gradient_rows = simulate_cell(
-        ensembles.build(spec), d_k, n_keys, scalings, seed, ensemble, n_logits
-    )
-    write_rows(saturation, saturation_rows)
-    write_rows(gradients, gradient_rows)
+    """Write tables of saturation measures, of gradient norms and of their distribution, for all n_keys and scalings."""
+    tables = simulate_cell(ensembles.build(spec), d_k, n_keys, scalings, seed, ensemble, n_logits)
+    for path, rows in zip((saturation, gradients, distribution), tables, strict=True):
+        write_rows(path, rows)
 
 
 if __name__ == "__main__":

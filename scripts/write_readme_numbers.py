@@ -8,7 +8,10 @@ from program import run, write_bytes, write_text
 from sqrtdk import __version__, answers, figures, rendering
 
 START, END = "<!-- headline:start -->", "<!-- headline:end -->"
-TABLES = ("moments", "variance_laws", "softmax_saturation", "gradient_magnitude", "real_heads")
+TABLES = (
+    *("moments", "variance_laws", "softmax_saturation", "real_heads"),
+    *("gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
+)
 _TEX = {r"\cdot": "·", r"\sqrt{d_k}": "√d_k"}
 
 

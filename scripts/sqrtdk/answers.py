@@ -230,8 +230,7 @@ def real_heads(frame: pd.DataFrame) -> list[Sentence]:
 
 def calibration(moments: pd.DataFrame) -> list[Sentence]:
     """Say whether the standard errors can be trusted: the share of exact values within 1.96 of them, and the worst."""
-    rows = tables.simulated(moments).to_dict("records")
-    scores = []
+    rows, scores = tables.simulated(moments).to_dict("records"), []
     for row in rows:
         for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
             if quantity == "excess_kurtosis" and not row["kurtosis_trusted"]:
@@ -386,6 +385,8 @@ def follows(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list
 
 def headline(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list[Sentence]]:
     """Return the answer by topic: variance, softmax, gradients, real heads, and whether its errors can be trusted."""
+    from sqrtdk import vanishing  # which is made of this module's sentences
+
     moments, fits, gradients = frames["moments"], frames["variance_laws"], frames["gradient_magnitude"]
     return {
         "law": [*exponent(fits, setting), *intervals(fits)],
@@ -393,6 +394,7 @@ def headline(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, lis
         "softmax": softmax(frames["softmax_saturation"], setting),
         "gradient_logits": gradient(gradients, setting, "grad_logits"),
         "gradient_query": gradient(gradients, setting, "grad_query"),
+        "vanishing": vanishing.sentences(frames, setting),
         "heads": real_heads(frames["real_heads"]),
         "trust": calibration(moments),
     }

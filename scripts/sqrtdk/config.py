@@ -5,7 +5,6 @@ from pathlib import Path
 
 from .config_messages import ConfigError, Problem
 from .config_rules import (
-    MAX_KEY_MATRIX,
     clashes,
     dump_problems,
     find_file,
@@ -18,7 +17,6 @@ from .config_sources import argument_problems, file_names, file_problems, litera
 from .config_values import plain_step, understand
 
 __all__ = [
-    "MAX_KEY_MATRIX",
     "ConfigError",
     "Problem",
     "allowed",
@@ -54,7 +52,7 @@ def validate(
     refused = schema_problems(understood, schema, given)
     widths, n_keys = (_sound_items(understood, key, refused) for key in ("d_k", "n_keys"))
     ensembles, dumps = (_entries(understood, key) for key in ("ensembles", "dumps"))
-    specs, spec_problems = read_ensembles(ensembles, given, widths)
+    specs, spec_problems = read_ensembles(ensembles, given, widths, n_keys)
     written = [file_names(path) for path in reversed(files)]
     problems = [
         *(problem for path in files for problem in file_problems(path)),
@@ -63,7 +61,7 @@ def validate(
         *removal_problems(given, schema, written),
         *spec_problems,
         *dump_problems(dumps, list(folders)),
-        *clashes(ensembles, dumps, widths, n_keys),
+        *clashes(ensembles, dumps),
     ]
     if problems:
         position = {key: index for index, key in enumerate(schema["properties"])}

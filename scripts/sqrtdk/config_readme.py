@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from . import ensembles, scalings
-from .config_rules import MAX_KEY_MATRIX
+from .config_rules import MAX_HELD_KEYS, MAX_KEY_MATRIX, TOKEN_COPIES
 from .config_schema import allowed, with_registries
 from .ensembles.iid import Iid
 
+LIMITS = {"MAX_HELD_KEYS": MAX_HELD_KEYS, "MAX_KEY_MATRIX": MAX_KEY_MATRIX, "TOKEN_COPIES": TOKEN_COPIES}
 KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "truth value"}
 KINDS |= {"array": "list", "object": "mapping"}
 
@@ -48,7 +49,8 @@ with its key, its value, what is allowed and the nearest valid name, before anyt
 - Text is taken literally on the command line, `'title=007 #1'` too. In a file, put it in quotes if YAML would read it
   as something else.
 - A key twice in one file, or twice after `--config`, is refused; YAML alone would keep the last.
-- A key matrix, d_k times n_keys, may hold at most {MAX_KEY_MATRIX} numbers.
+- Keys of an ensemble that depend on each other or on the queries are held all at once: at most {MAX_HELD_KEYS} of them,
+  and at most {MAX_KEY_MATRIX} numbers, d_k (or {TOKEN_COPIES} d_model, where that is larger) times n_keys.
 """
 
 OWN_ENSEMBLE = """\
@@ -81,7 +83,10 @@ which the two disagree is refused with the reason, and one without finite moment
 def render(schema: Mapping) -> str:
     """Return the guide as Markdown; the same schema and registries give the same text."""
     schema = with_registries(schema)
-    parts = [INTRODUCTION.replace("{MAX_KEY_MATRIX}", str(MAX_KEY_MATRIX)), "## Keys", "", *_overview(schema)]
+    introduction = INTRODUCTION
+    for name, limit in LIMITS.items():
+        introduction = introduction.replace(f"{{{name}}}", str(limit))
+    parts = [introduction, "## Keys", "", *_overview(schema)]
     for key, part in schema["properties"].items():
         parts += _key(key, part)
         entry = part.get("additionalProperties")

@@ -10,15 +10,21 @@ from .config_schema import colon_hint, look_up
 from .config_values import is_removed, read_boolean, read_integer, read_mapping, read_number, read_text, without_removed
 
 MAX_KEY_MATRIX = 2**26
-"""Largest product of a width and a number of keys: one key matrix of 256 MB in single precision."""
-EFFORT = ("precision", "max_scalars", "softmax")
+MAX_HELD_KEYS = 2**16
+"""Where all keys of a row are held at once: largest product of a width and a number of keys, 256 MB in single
+precision, and largest number of keys."""
+TOKEN_COPIES = 4
+"""How many times the memory of a key its token may take while it is made, for each component."""
+EFFORT = ("precision", "max_scalars", "softmax", "softmax_logits")
 """Keys of an ensemble's entry that say how much is simulated and not what; the rest specifies the ensemble."""
 READERS = {"number": read_number, "integer": read_integer, "boolean": read_boolean, "text": read_text}
 
 
-def read_ensembles(entries: Mapping, given: Mapping, widths: list[int]) -> tuple[dict, list[Problem]]:
+def read_ensembles(
+    entries: Mapping, given: Mapping, widths: list[int], n_keys: list[int]
+) -> tuple[dict, list[Problem]]:
     """Build each ensemble to find its mistakes; return the specifications with exact types, and the problems."""
-    specs, problems, reasons = {}, [], []
+    specs, problems, reasons, held = {}, [], [], {}
     for name, entry in entries.items():
         path = ("ensembles", name)
         if not isinstance(entry.get("family"), str):
@@ -36,11 +42,28 @@ def read_ensembles(entries: Mapping, given: Mapping, widths: list[int]) -> tuple
             problems += _width_problems(path, raw, ensemble, widths)
             if entry.get("softmax", True):
                 reasons.append((name, [ensemble.undefined_at(width) for width in widths]))
+                if not ensemble.independent_keys:
+                    tokens = TOKEN_COPIES * getattr(ensemble, "d_model", 0)
+                    held[name] = max([tokens, *(width for width in widths if not ensemble.undefined_at(width))])
     # Cells at widths where an ensemble is not defined are left out, but something has to be left.
     if widths and reasons and all(all(row) for _, row in reasons):
         name, row = reasons[0]
         problems.append(Problem(("d_k",), list(widths), f"no ensemble is defined at any of these: {name}: {row[-1]}"))
-    return specs, problems
+    return specs, problems + _memory_problems(held, max(n_keys, default=0))
+
+
+def _memory_problems(held: Mapping[str, int], keys: int) -> list[Problem]:
+    """List the ensembles that need too much memory for their keys, of which `held` gives the largest width."""
+    names = [name for name, width in held.items() if keys > MAX_HELD_KEYS or keys * width > MAX_KEY_MATRIX]
+    if not names:
+        return []
+    width, listed = max(held[name] for name in names), ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    words = (
+        f"{listed}: keys depend on each other or on the queries, "
+        f"so that all keys of a row are held at once; with a width of {width} these are {keys * width} numbers; "
+        f"allowed: at most {MAX_KEY_MATRIX}, of at most {MAX_HELD_KEYS} keys (softmax: false leaves an ensemble out)"
+    )
+    return [Problem(("n_keys",), keys, words)]
 
 
 def specification(entry: Mapping) -> dict:
@@ -132,8 +155,8 @@ def _unreadable(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror}"
 
 
-def clashes(names: Mapping, dumps: Iterable[str], widths: list[int], n_keys: list[int]) -> list[Problem]:
-    """List values that are sound by themselves and not together: names of heads, and matrices beyond memory."""
+def clashes(names: Mapping, dumps: Iterable[str]) -> list[Problem]:
+    """List values that are sound by themselves and not together: names of heads, and no softmax at all."""
     problems = [
         Problem(("ensembles", name), MISSING, f"the tables use this name for a head of the dump {dump}; take another")
         for name in names
@@ -142,8 +165,4 @@ def clashes(names: Mapping, dumps: Iterable[str], widths: list[int], n_keys: lis
     ]
     if names and not any(entry.get("softmax", True) for entry in names.values()):
         problems.append(Problem(("ensembles",), MISSING, "at least one ensemble needs its softmax measured"))
-    width, keys = max(widths, default=0), max(n_keys, default=0)
-    if width * keys > MAX_KEY_MATRIX:
-        words = f"with d_k = {width} a key matrix has {width * keys} numbers; allowed: at most {MAX_KEY_MATRIX}"
-        problems.append(Problem(("n_keys",), keys, words))
     return problems

@@ -42,13 +42,13 @@ def softmax_backward(row: Rows, upstream: np.ndarray) -> np.ndarray:
     return row.second[..., None] * relative_logit_gradient(row, from_top(row.top, upstream))
 
 
-def attention_forward(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float) -> np.ndarray:
-    """Return softmax(scale·q kᵀ) v for q (..., m, d_k), k (..., n, d_k), v (..., n, d_v)."""
-    return softmax.softmax(scale * (q @ k.swapaxes(-1, -2))) @ v
+def attention_forward(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask=None) -> np.ndarray:
+    """Return softmax(scale·q kᵀ) v for q (..., m, d_k), k (..., n, d_k), v (..., n, d_v) and mask (..., m, n)."""
+    return softmax.softmax(scale * (q @ k.swapaxes(-1, -2)), mask) @ v
 
 
 def attention_backward(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, upstream: np.ndarray, scale: float
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, upstream: np.ndarray, scale: float, mask: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (∂L/∂q, ∂L/∂k, ∂L/∂v) of softmax(scale·q kᵀ) v.
 
@@ -56,8 +56,9 @@ def attention_backward(
         q: (..., m, d_k). k: (..., n, d_k). v: (..., n, d_v).
         upstream: ∂L/∂output, (..., m, d_v).
         scale: the positive scale factor c.
+        mask: (..., m, n), as in `softmax.rank`; what is masked has no gradient.
     """
-    row = softmax.rows(scale * (q @ k.swapaxes(-1, -2)))
+    row = softmax.rows(scale * (q @ k.swapaxes(-1, -2)), mask)
     g_z = scale * softmax_backward(row, upstream @ v.swapaxes(-1, -2))
     return g_z @ k, g_z.swapaxes(-1, -2) @ q, softmax.weights(row).swapaxes(-1, -2) @ upstream
 

@@ -4,71 +4,21 @@ Rows of a block share their keys, so every standard error comes from between blo
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from . import gradients, softmax, streams
+from . import distribution, gradients, row_plan, softmax, streaming, streams
+from .distribution import mean, rms
+from .row_plan import N_LOGITS, Plan
 from .scalings import SCALINGS
-
-N_LOGITS = 400_000
-"""Logits drawn for each number of keys, unless that takes too many rows or random numbers."""
-MIN_BLOCKS = 32
-MIN_QUERIES = 8
-"""Queries per block even at small d_k, where sharing keys saves little: smaller products cost more than they give."""
-MAX_ROWS = 2**13
-"""More rows than this tell less than they cost when there are few keys."""
-MAX_SCALARS = 10_000_000
-"""Random numbers for q and k for each number of keys; exceeded where MIN_BLOCKS blocks of few queries need more."""
-BATCH_LOGITS = 2**16
-"""Logits worked on at a time: what stays in a core's cache."""
-BATCH_SCALARS = 2**22
-"""Random numbers for q and k held at a time, at least one block."""
-MAX_PRODUCT = 2**31
-"""Multiplications spent on each kind of query gradient; beyond, fewer queries of each block are used."""
-SPECTRAL_SHARE = 8
-"""One query in so many gets its spectral norm."""
 
 GRADIENTS = ("grad_logits", "grad_query", "grad_key")
 """Row gradient norms with an upstream ∂L/∂p of i.i.d. N(0, 1)."""
+DISTRIBUTED = ("jacobian_frobenius", *GRADIENTS)
+"""Row norms of which more than the mean is told. ‖J‖_F is the root of E‖g_z‖² over upstream gradients of N(0, 1)."""
 VALUES = "_values"
 """Suffix of the same with the upstream gradient through values, ∂L/∂p_j = V_j·u."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """`n_blocks` independent blocks of `n_queries` rows, `batch` blocks at a time.
-
-    n_pulled, n_spectral: the first so many rows of each block get a query gradient and a spectral norm.
-    """
-
-    n_keys: int
-    n_blocks: int
-    n_queries: int
-    batch: int
-    n_pulled: int
-    n_spectral: int
-
-
-def plan(d_k: int, n_keys: int, n_logits: int, matched: bool) -> Plan:
-    """Choose blocks and queries per block, from the costs alone and before anything is drawn.
-
-    About d_k queries per block make drawing q and k as cheap as the rest; fewer would be more independent, more would
-    learn little from the same keys. Where q_i and k_i are drawn together each row has its own key, and so
-    n_queries <= n_keys.
-    """
-    n_rows = min(MAX_ROWS, max(MIN_BLOCKS, n_logits // n_keys))
-    most = n_rows // MIN_BLOCKS
-    affordable = max(MIN_QUERIES, MAX_SCALARS // (MIN_BLOCKS * d_k) - n_keys)
-    n_queries = max(1, min(most, affordable, max(MIN_QUERIES, d_k)))
-    if matched:
-        n_queries = min(n_queries, n_keys)
-    scalars = (n_queries + n_keys) * d_k
-    n_blocks = max(MIN_BLOCKS, min(n_rows // n_queries, MAX_SCALARS // scalars))
-    batch = max(1, min(n_blocks, BATCH_LOGITS // (n_queries * n_keys), BATCH_SCALARS // scalars))
-    n_pulled = max(1, min(n_queries, MAX_PRODUCT // (n_blocks * n_keys * d_k)))
-    return Plan(n_keys, n_blocks, n_queries, batch, n_pulled, math.ceil(n_queries / SPECTRAL_SHARE))
 
 
 def upstream_normals(
@@ -82,113 +32,136 @@ def upstream_normals(
         (n_queries, r), r = min(n_queries, d_k), and V Qᵀ is again i.i.d. normal: the cost does not grow with d_k.
     """
     normals = streams.standard_normal(rng, (n_blocks, n_queries, n_keys)).astype(np.float64)
+    return _both_upstream(normals, _value_mixing(rng, n_blocks, n_queries, d_k))
+
+
+def _value_mixing(rng: np.random.Generator, n_blocks: int, n_queries: int, d_k: int) -> np.ndarray:
+    """Draw Bartlett's L over √d_k, (n_blocks, n_queries, min(n_queries, d_k))."""
     r = min(n_queries, d_k)
     lower = np.tril(rng.standard_normal((n_blocks, n_queries, r)), -1)
     diagonal = np.arange(r)
     lower[:, diagonal, diagonal] = np.sqrt(rng.chisquare(d_k - diagonal, size=(n_blocks, r)))
     lower /= math.sqrt(d_k)
+    return lower
+
+
+def _both_upstream(normals: np.ndarray, mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # The first normals serve for both: the two upstream gradients are never compared within a row.
-    return normals, lower @ normals[:, :r]
+    return normals, mixing @ normals[:, : mixing.shape[-1]]
 
 
-def _row_values(ensemble, d_k: int, plan: Plan, factors: Sequence[float], rng, rng_upstream) -> Iterator[dict]:
-    """Yield (index of the scaling, measure name -> (batch, rows) array), batch by batch."""
-    for first in range(0, plan.n_blocks, plan.batch):
-        n = min(plan.batch, plan.n_blocks - first)
+def _row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[tuple[float, dict]]:
+    """Yield (scale factor, measure name -> (batch, rows) array), batch by batch, of the blocks that the factor gets."""
+    if plan.piece:
+        yield from _streamed_row_values(ensemble, d_k, plan, rng, rng_upstream)
+        return
+    n_graded = max(share.graded for share in plan.shares.values())
+    for first in range(0, max(share.softened for share in plan.shares.values()), plan.batch):
+        n = min(plan.batch, plan.most - first)
         q, k = ensemble.draw(rng, n, plan.n_queries, plan.n_keys, d_k)
         ranked = softmax.rank(q @ k.swapaxes(-1, -2))
-        query_norm = np.sqrt(np.vecdot(q, q).astype(np.float64))
-        upstream = upstream_normals(rng_upstream, n, plan.n_queries, plan.n_keys, d_k)
-        differences = [gradients.from_top(ranked.top, v) for v in upstream]
-        for i, factor in enumerate(factors):
-            row = ranked.soften(factor)
+        if first < n_graded:
+            query_norm = np.sqrt(np.vecdot(q, q).astype(np.float64))
+            upstream = upstream_normals(rng_upstream, n, plan.n_queries, plan.n_keys, d_k)
+            differences = [gradients.from_top(ranked.top, v) for v in upstream]
+        for factor, share in plan.shares.items():
+            if first >= share.softened:
+                continue
+            used = slice(share.n_queries)
+            row = ranked[:, used].soften(factor)
             values = {}
             for name, measure in softmax.MEASURES.items():
-                if plan.n_keys >= measure.least_keys:
+                if plan.n_keys >= measure.least_keys and not (measure.costly and first >= share.graded):
                     values[name] = measure.of(row[:, : plan.n_spectral] if measure.costly else row)
-            norms = gradients.norms(row, differences, query_norm, k, factor, plan.n_pulled)
-            for suffix, triple in zip(("", VALUES), norms, strict=True):
-                values |= {name + suffix: norm for name, norm in zip(GRADIENTS, triple, strict=True)}
-            yield i, values
+            if first < share.graded:
+                arrived = [difference[:, used] for difference in differences]
+                norms = gradients.norms(row, arrived, query_norm[:, used], k, factor, plan.n_pulled)
+                values |= _by_name(norms)
+            yield factor, values
 
 
-def mean(block_means: np.ndarray) -> tuple[float, float]:
-    """Return the mean over independent blocks of equal size and its standard error."""
-    return jackknife(block_means, lambda x: x)
+def _streamed_row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[tuple[float, dict]]:
+    """Do the same for rows that are never held whole, without the measures that need them whole."""
+    shape, factors = (plan.batch, plan.n_queries), list(plan.shares)
+    for _ in range(0, plan.most, plan.batch):
+        q, pieces = ensemble.draw_in_pieces(rng, *shape, plan.n_keys, d_k, plan.piece)
+        mixing = _value_mixing(rng_upstream, *shape, d_k)
+
+        def summarised(k, q=q, mixing=mixing):
+            normals = streams.standard_normal(rng_upstream, (*shape, k.shape[1])).astype(np.float64)
+            upstream = _both_upstream(normals, mixing)
+            return streaming.summarise(factors, q @ k.swapaxes(-1, -2), upstream, k, n_pulled=plan.n_pulled)
+
+        summary = streaming.merge_all(map(summarised, pieces))
+        query_norm = np.sqrt(np.vecdot(q, q).astype(np.float64))
+        for i, factor in enumerate(factors):
+            row = summary.rows(i)
+            values = {name: measure.of(row) for name, measure in softmax.MEASURES.items() if not measure.whole_row}
+            yield factor, values | _by_name(summary.norms(i, query_norm))
 
 
-def rms(block_means: np.ndarray) -> tuple[float, float]:
-    """Return the root of the mean of squares over blocks of equal size and its standard error."""
-    return jackknife(block_means, np.sqrt)
+def _by_name(norms: list[tuple]) -> dict[str, np.ndarray]:
+    return {
+        name + suffix: norm
+        for suffix, triple in zip(("", VALUES), norms, strict=True)
+        for name, norm in zip(GRADIENTS, triple, strict=True)
+    }
 
 
-def jackknife(block_means: np.ndarray, statistic: Callable) -> tuple[float, float]:
-    """Return statistic(mean over blocks) and its delete-one-block jackknife standard error.
-
-    block_means: (n_blocks,), one independent value per block.
-    """
-    n = len(block_means)
-    full = block_means.mean()
-    # A mean is no smaller than its smallest value; the difference may be, by a rounding error, and then has no root.
-    left_out = statistic(np.maximum((n * full - block_means) / (n - 1), block_means.min()))
-    return float(statistic(full)), float(math.sqrt((n - 1) * np.mean((left_out - left_out.mean()) ** 2)))
-
-
-def median(values: np.ndarray) -> tuple[float, float]:
-    """Return the median over all rows and its standard error between blocks (Woodruff 1952).
-
-    The share of rows below the median has a standard error between blocks; the 95 % interval of that share, read
-    through the pooled quantiles, is the interval of the median. Its width is taken on a logarithmic scale, where it is
-    symmetric even if the rows span many decades (read it as centre·exp(±1.96 se/centre)), unless it reaches down to 0.
-
-    Args:
-        values: (n_blocks, n_rows), not negative, independent between blocks only.
-    """
-    ordered = np.sort(values, axis=None)
-    centre = float(np.quantile(ordered, 0.5))
-    share = np.mean(values <= centre, axis=1)
-    _, se = mean(share)
-    low, high = np.quantile(ordered, [max(0.0, 0.5 - 1.96 * se), min(1.0, 0.5 + 1.96 * se)])
-    width = centre * math.log(high / low) if low > 0 else float(high - low)
-    return centre, width / (2 * 1.96)
+def _simulate(ensemble, d_k: int, plan: Plan, seed: int, *identity) -> dict[float, dict[str, np.ndarray]]:
+    """Return scale factor -> measure name -> values (blocks, rows), from the streams of this identity."""
+    rng, rng_upstream = (streams.generator(seed, "softmax", *identity, part) for part in ("qk", "upstream"))
+    batches: dict[float, list[dict]] = {factor: [] for factor in plan.shares}
+    for factor, values in _row_values(ensemble, d_k, plan, rng, rng_upstream):
+        batches[factor].append(values)
+    return {
+        factor: {name: np.concatenate([part[name] for part in parts if name in part]) for name in parts[0]}
+        for factor, parts in batches.items()
+    }
 
 
 def simulate_cell(
     ensemble, d_k: int, n_keys: Sequence[int], scalings: Sequence[str], seed: int, name: str, n_logits: int = N_LOGITS
-) -> tuple[list[dict], list[dict]]:
-    """Simulate the attention rows of one ensemble at one d_k; return saturation rows and gradient rows.
+) -> tuple[list[dict], list[dict], list[dict]]:
+    """Simulate the attention rows of one ensemble at one d_k; return rows on saturation, gradients and their spread.
 
     All scale rules see the same q, k and upstream gradients. Each number of keys has its own streams, so that adding
     one, or a scale rule, leaves every other number as it is.
 
     Args:
-        ensemble: has `draw(rng, n_blocks, n_queries, n_keys, d_k)` and `matched`.
+        ensemble: has `draw(rng, n_blocks, n_queries, n_keys, d_k)`, `matched` and `independent_keys`.
         n_keys: keys per row, each at least 1. scalings: names of scale rules.
         seed, name: root seed of the run and name of the ensemble, the identity of the streams.
-        n_logits: logits for each number of keys.
+        n_logits: most logits for each number of keys and scale rule.
 
     Returns:
-        Rows ensemble, d_k, n_keys, scaling, measure, estimate, se, theory, n_rows, n_blocks, and for gradients median
-        and median_se. Norms are root mean squares over rows, all other estimates means. The estimate is None where a
-        measure is undefined (normalised by what is zero for a single key).
+        Rows ensemble, d_k, n_keys, scaling, measure, estimate, se, theory, n_rows, n_blocks, precise, and for gradients
+        median and median_se. Norms are root mean squares over rows, all other estimates means. The estimate is None
+        where a measure is undefined (normalised by what is zero for a single key) or needs a whole row, where keys are
+        drawn in pieces. The third list has statistic, estimate, se, low, high for each gradient norm.
     """
-    saturation_rows, gradient_rows = [], []
+    saturation_rows, gradient_rows, distribution_rows = [], [], []
     for n in n_keys:
-        chosen = plan(d_k, n, n_logits, ensemble.matched)
-        factors = [SCALINGS[scaling].factor(d_k, n) for scaling in scalings]
-        rng, rng_upstream = (streams.generator(seed, "softmax", name, d_k, n, part) for part in ("qk", "upstream"))
-        batches: list[list[dict]] = [[] for _ in factors]
-        for i, values in _row_values(ensemble, d_k, chosen, factors, rng, rng_upstream):
-            batches[i].append(values)
-        for scaling, parts in zip(scalings, batches, strict=True):
+        factors = {scaling: SCALINGS[scaling].factor(d_k, n) for scaling in scalings}
+        distinct = list(dict.fromkeys(factors.values()))
+
+        def pilot(plan: Plan, n=n):
+            return _simulate(ensemble, d_k, plan, seed, name, d_k, n, "pilot")
+
+        streamed = row_plan.in_pieces(ensemble, d_k, n)
+        chosen = row_plan.plan(d_k, n, n_logits, ensemble.matched, distinct, pilot, streamed)
+        found = _simulate(ensemble, d_k, chosen, seed, name, d_k, n)
+        for scaling, factor in factors.items():
             key = {"ensemble": name, "d_k": d_k, "n_keys": n, "scaling": scaling}
-            values = {measure: np.concatenate([part[measure] for part in parts]) for measure in parts[0]}
+            values = found[factor]
             for measure, how in softmax.MEASURES.items():
                 saturation_rows.append(key | _saturation_row(measure, how.summary, values.get(measure)))
             for suffix in ("", VALUES):
                 for measure in GRADIENTS:
                     gradient_rows.append(key | _gradient_row(measure + suffix, values[measure + suffix]))
-    return saturation_rows, gradient_rows
+            for measure in DISTRIBUTED:
+                distribution_rows += [key | row for row in _distribution_rows(measure, values[measure], n)]
+    return saturation_rows, gradient_rows, distribution_rows
 
 
 def _summary(values: np.ndarray, how: str) -> tuple[float, float]:
@@ -198,13 +171,21 @@ def _summary(values: np.ndarray, how: str) -> tuple[float, float]:
 def _saturation_row(measure: str, how: str, values: np.ndarray | None) -> dict:
     estimate, se = (None, None) if values is None else _summary(values, how)
     n_rows, n_blocks = (0, 0) if values is None else (values.size, len(values))
-    # No closed form is known here for q·k; a numerical reference would stand in `theory`.
-    return dict(measure=measure, estimate=estimate, se=se, theory=None, n_rows=n_rows, n_blocks=n_blocks)
+    # An exact value is joined when the cells are collected.
+    return dict(
+        measure=measure,
+        estimate=estimate,
+        se=se,
+        theory=None,
+        n_rows=n_rows,
+        n_blocks=n_blocks,
+        precise=row_plan.precise(measure, estimate, se),
+    )
 
 
 def _gradient_row(measure: str, values: np.ndarray) -> dict:
     estimate, se = _summary(values, "rms")
-    centre, centre_se = median(values)
+    centre, centre_se = distribution.median(values)
     return dict(
         measure=measure,
         estimate=estimate,
@@ -214,4 +195,13 @@ def _gradient_row(measure: str, values: np.ndarray) -> dict:
         theory=None,
         n_rows=values.size,
         n_blocks=len(values),
+        precise=row_plan.precise(measure, estimate, se),
     )
+
+
+def _distribution_rows(measure: str, values: np.ndarray, n_keys: int) -> list[dict]:
+    # Of a row of equal weights only ‖J‖_F and so ‖g_z‖ have a size that is known whatever q and k are.
+    known = measure in ("jacobian_frobenius", "grad_logits") and n_keys > 1
+    uniform = math.sqrt(n_keys - 1) / n_keys if known else None
+    size = dict(n_rows=values.size, n_blocks=len(values))
+    return [{"measure": measure} | row | size for row in distribution.statistics(values, uniform)]

@@ -2,10 +2,10 @@
 
 A row is kept relative to its runner-up: t = p₂/p₁ = exp(−gap) and f_j = p_j/p₂ for every key but the largest, so that
 1 − p₁ = p₁ t Σf is a sum and not a difference, and nothing underflows before the weights themselves do.
+A key that may not be attended has a logit of −inf or is False in a mask: its weight is exactly 0 and it is not counted.
 Every measure is a function Rows -> array over rows; a new one is one function and one entry in `MEASURES`.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ VANISHING_NORM = 1e-3
 """A row whose Jacobian has a Frobenius norm below this counts as vanishing."""
 VANISHING_RELATIVE = 0.01
 """The same, as a share of the norm that the uniform row of as many keys has."""
-FAR = 1e30
+FAR = 1e100
 """Stands for an infinite gap: exp(−FAR) is 0 and, unlike with inf, 0·FAR is too."""
 SPECTRAL_ITERATIONS = 60
 SPECTRAL_TOLERANCE = 4e-16
@@ -30,8 +30,9 @@ class Rows:
     top: index of the largest weight (the first of equals).
     gap: largest minus second largest logit, FAR where there is no second.
     ratio: t = exp(−gap), the runner-up's weight over the largest.
-    largest: p₁.
-    tail: (..., n_keys), f_j = p_j/p₂, and 0 at `top`.
+    largest: p₁, 0 in a row without any key.
+    n_keys: keys that may be attended, one number for all rows, or one for each where some are masked.
+    tail: (..., n_keys), f_j = p_j/p₂, and 0 at `top` and masked keys; None where the keys were streamed.
     sum_1, sum_2, sum_3: Σf, Σf², Σf³.
     sum_log: Σ f ln f, at most 0.
     """
@@ -40,15 +41,12 @@ class Rows:
     gap: np.ndarray
     ratio: np.ndarray
     largest: np.ndarray
-    tail: np.ndarray
+    n_keys: int | np.ndarray
+    tail: np.ndarray | None
     sum_1: np.ndarray
     sum_2: np.ndarray
     sum_3: np.ndarray
     sum_log: np.ndarray
-
-    @property
-    def n_keys(self) -> int:
-        return self.tail.shape[-1]
 
     @property
     def second(self) -> np.ndarray:
@@ -62,19 +60,26 @@ class Rows:
 
     def __getitem__(self, index) -> "Rows":
         """Take rows by an index of the leading axes."""
-        return Rows(**{name: value[index] for name, value in vars(self).items()})
+        return _take_rows(self, index)
 
 
 @dataclass(frozen=True)
 class Ranked:
     """Rows of logits relative to their runner-up: what every positive scale factor shares.
 
-    top, gap: as in Rows. below: (..., n_keys), logit minus the runner-up's, −FAR at `top`.
+    top, gap, n_keys: as in Rows. second: the logit of the runner-up, of the key itself where it is alone.
+    below: (..., n_keys), logit minus the runner-up's, −FAR at `top` and masked keys.
     """
 
     top: np.ndarray
     gap: np.ndarray
+    n_keys: int | np.ndarray
+    second: np.ndarray
     below: np.ndarray
+
+    def __getitem__(self, index) -> "Ranked":
+        """Take rows by an index of the leading axes."""
+        return _take_rows(self, index)
 
     def soften(self, factor: float = 1.0) -> Rows:
         """Return the softmax of factor times the logits; factor must be positive."""
@@ -89,35 +94,65 @@ class Ranked:
         sum_2 = np.vecdot(tail, tail)
         sum_3 = np.vecdot(tail * tail, tail)
         sum_log = factor * np.vecdot(tail, self.below)
-        return Rows(self.top, gap, ratio, 1 / (1 + ratio * sum_1), tail, sum_1, sum_2, sum_3, sum_log)
+        largest = largest_weight(ratio, sum_1, self.n_keys)
+        return Rows(self.top, gap, ratio, largest, self.n_keys, tail, sum_1, sum_2, sum_3, sum_log)
 
 
-def _take(x: np.ndarray, index: np.ndarray) -> np.ndarray:
+def _take_rows(rows, index):
+    shared = (int, type(None))
+    return type(rows)(**{name: x if isinstance(x, shared) else x[index] for name, x in vars(rows).items()})
+
+
+def largest_weight(ratio: np.ndarray, sum_1: np.ndarray, n_keys: int | np.ndarray) -> np.ndarray:
+    """Return p₁ = 1/(1 + tΣf), and 0 for a row without any key."""
+    return np.minimum(n_keys, 1) / (1 + ratio * sum_1)
+
+
+def take(x: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Return x (..., n) at one index (...) of its last axis."""
     return np.take_along_axis(x, index[..., None], axis=-1)[..., 0]
 
 
-def rank(logits: np.ndarray) -> Ranked:
-    """Order rows of finite logits (..., n_keys), n_keys >= 1, in float64."""
+def rank(logits: np.ndarray, mask: np.ndarray | None = None) -> Ranked:
+    """Order rows of logits (..., n_keys), n_keys >= 1, in float64.
+
+    Args:
+        logits: finite, or −inf at a key that may not be attended; of any real type.
+        mask: boolean, True where a key may be attended, of a shape that the logits broadcast with; None for everywhere.
+
+    Raises ValueError for NaN, +inf, no key at all, and a mask that is not boolean.
+    """
     below = np.array(logits, dtype=np.float64, ndmin=1)
-    if below.shape[-1] < 1:
+    if mask is not None:
+        if np.asarray(mask).dtype != np.bool_:
+            raise ValueError("a mask must be boolean, True where a key may be attended")
+        below = np.where(mask, below, -np.inf)
+    n_keys = below.shape[-1]
+    if n_keys < 1:
         raise ValueError("a row of logits needs at least one key")
     top = below.argmax(axis=-1)
-    first = _take(below, top)
+    first = take(below, top)
+    # A NaN counts as the largest.
+    if not (first < np.inf).all():
+        raise ValueError("a logit is NaN or infinite; only −inf, of a masked key, is allowed")
     np.put_along_axis(below, top[..., None], -np.inf, axis=-1)
+    missing = np.isneginf(below)
+    if np.count_nonzero(missing) > np.count_nonzero(np.isfinite(first)):
+        n_keys = n_keys - missing.sum(axis=-1) + np.isfinite(first)
     # argmax and a look-up are faster than max, most of all for few keys.
-    second = _take(below, below.argmax(axis=-1))
-    # A single key has no runner-up: it is measured from itself.
+    second = take(below, below.argmax(axis=-1))
+    # A single key has no runner-up: it is measured from itself. Without any key, 0 serves as well.
     alone = np.isneginf(second)
-    second = np.where(alone, first, second)
+    second = np.where(alone, np.where(np.isneginf(first), 0.0, first), second)
     below -= second[..., None]
     np.maximum(below, -FAR, out=below)
     gap = np.where(alone, FAR, first - second)
-    return Ranked(top, gap, below)
+    return Ranked(top, gap, n_keys, second, below)
 
 
-def rows(logits: np.ndarray) -> Rows:
-    """Return the softmax rows of finite logits (..., n_keys)."""
-    return rank(logits).soften()
+def rows(logits: np.ndarray, mask: np.ndarray | None = None) -> Rows:
+    """Return the softmax rows of logits (..., n_keys), masked as in `rank`."""
+    return rank(logits, mask).soften()
 
 
 def weights(row: Rows) -> np.ndarray:
@@ -127,9 +162,9 @@ def weights(row: Rows) -> np.ndarray:
     return p
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Return exp(z_j)/Σ exp(z_i) along the last axis, for finite logits of any size."""
-    return weights(rows(logits))
+def softmax(logits: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    """Return exp(z_j)/Σ exp(z_i) along the last axis, for logits of any size, and 0 at keys masked as in `rank`."""
+    return weights(rows(logits, mask))
 
 
 def entropy(row: Rows) -> np.ndarray:
@@ -140,9 +175,9 @@ def entropy(row: Rows) -> np.ndarray:
 
 def normalised_entropy(row: Rows) -> np.ndarray:
     """Return the entropy over its maximum ln n_keys; ValueError for a single key, where it is undefined."""
-    if row.n_keys < 2:
+    if np.min(row.n_keys, initial=2) < 2:
         raise ValueError("the normalised entropy of a single key is undefined: ln 1 = 0")
-    return entropy(row) / math.log(row.n_keys)
+    return entropy(row) / np.log(row.n_keys)
 
 
 def max_weight(row: Rows) -> np.ndarray:
@@ -156,8 +191,9 @@ def participation_ratio(row: Rows) -> np.ndarray:
 
 
 def effective_keys(row: Rows) -> np.ndarray:
-    """Return 1/Σp², the number of equal weights with the same participation ratio."""
-    return 1 / participation_ratio(row)
+    """Return 1/Σp², the number of equal weights with the same participation ratio; 0 in a row without any key."""
+    participation = participation_ratio(row)
+    return 1 / np.where(participation > 0, participation, np.inf)
 
 
 def saturated_share(row: Rows) -> np.ndarray:
@@ -187,14 +223,17 @@ def jacobian_spectral(row: Rows) -> np.ndarray:
     λ₁ is the root of Σ p/(p − λ) = 0 between p₂ and p₁ (interlacing). In x = λ/p₂ − 1 this reads
     Σ f/(x + 1 − f) = 1/(1 − t − tx). The left side lies below the r + s/x of its own value and slope at the present x:
     each step solves a quadratic, and the steps fall on the root from above (Gragg's method for secular equations).
+    ValueError where the keys were streamed: the sums that are kept do not determine it.
     """
+    if row.tail is None:
+        raise ValueError("the spectral norm needs every weight of a row, and its keys were streamed")
     shape = row.largest.shape
     sum_1, ratio = row.sum_1.ravel(), row.ratio.ravel()
     room = 1 - ratio
     x = np.zeros(sum_1.shape)
     # Where the two largest weights are equal, λ₁ is both of them; a single key has no Jacobian.
     live = np.flatnonzero((room > 0) & (sum_1 > 0))
-    tail = row.tail.reshape(-1, row.n_keys)
+    tail = row.tail.reshape(-1, row.tail.shape[-1])
     # All other keys as close as the runner-up would give this: an upper bound on x.
     x[live] = row.largest.ravel()[live] * sum_1[live] * room[live]
     for _ in range(SPECTRAL_ITERATIONS):
@@ -227,9 +266,9 @@ def vanishing_share_relative(row: Rows) -> np.ndarray:
 
     ValueError for a single key, whose uniform row has no gradient either.
     """
-    if row.n_keys < 2:
+    if np.min(row.n_keys, initial=2) < 2:
         raise ValueError("a single key has no gradient to compare with")
-    uniform = math.sqrt(row.n_keys - 1) / row.n_keys
+    uniform = np.sqrt(row.n_keys - 1) / row.n_keys
     return (jacobian_frobenius(row) < VANISHING_RELATIVE * uniform).astype(np.float64)
 
 
@@ -238,12 +277,14 @@ class Measure:
     """A measure of a row: the function, the fewest keys it is defined for, and how rows are summarised.
 
     summary: "mean" or "rms" over rows. costly: to be evaluated on a sample of the rows.
+    whole_row: needs every weight, and so cannot be had from streamed keys.
     """
 
     of: Callable[[Rows], np.ndarray]
     least_keys: int = 1
     summary: str = "mean"
     costly: bool = False
+    whole_row: bool = False
 
 
 MEASURES: dict[str, Measure] = {
@@ -255,8 +296,35 @@ MEASURES: dict[str, Measure] = {
     "saturated_share": Measure(saturated_share),
     "jacobian_trace": Measure(jacobian_trace),
     "jacobian_frobenius": Measure(jacobian_frobenius, summary="rms"),
-    "jacobian_spectral": Measure(jacobian_spectral, summary="rms", costly=True),
+    "jacobian_spectral": Measure(jacobian_spectral, summary="rms", costly=True, whole_row=True),
     "vanishing_share": Measure(vanishing_share),
     "vanishing_share_relative": Measure(vanishing_share_relative, least_keys=2),
 }
 """Every measure by the name it has in the tables, in their order."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Measures over rows of which some cannot be measured.
+
+    measures: name -> (mean, or root mean square, over the rows that have it, how many those are); None where none has.
+    n_masked: rows without any key, which no measure includes. n_single: rows of one key, without normalised measures.
+    """
+
+    measures: dict[str, tuple[float | None, int]]
+    n_masked: int
+    n_single: int
+
+
+def summarise(logits: np.ndarray, mask: np.ndarray | None = None) -> Summary:
+    """Summarise every measure over rows of logits (..., n_keys), masked as in `rank`; masked rows are only counted."""
+    row = rows(np.atleast_2d(logits), mask)
+    n_keys = np.broadcast_to(row.n_keys, row.top.shape)
+    measures = {}
+    for name, measure in MEASURES.items():
+        usable = n_keys >= measure.least_keys
+        measures[name] = None, int(usable.sum())
+        if usable.any():
+            power = 2 if measure.summary == "rms" else 1
+            measures[name] = float(np.mean(measure.of(row[usable]) ** power) ** (1 / power)), int(usable.sum())
+    return Summary(measures, int(np.sum(n_keys == 0)), int(np.sum(n_keys == 1)))

@@ -308,6 +308,8 @@ def report_tables(
     frames: dict[str, pd.DataFrame], specs: dict, members: dict, ensemble: str, d_k: int, n_keys: int
 ) -> dict[str, Table]:
     """Return the tables of the report by key, in their order."""
+    from sqrtdk import example_tables  # whose tables are made of the cells of this module
+
     ranges = refused(frames)
     found = (
         contrast(frames, ensemble, d_k, n_keys),
@@ -318,6 +320,7 @@ def report_tables(
         laws(frames["mean_laws"], "mean_laws", ("linear", "slope")),
         by_rule(frames["softmax_saturation"], "saturation", ensemble, d_k),
         by_rule(frames["gradient_magnitude"], "gradients", ensemble, d_k),
+        *example_tables.report_tables(frames),
         real_heads(frames["real_heads"]),
     )
     return {table.key: table for table in found}

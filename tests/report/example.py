@@ -4,7 +4,9 @@ import functools
 import json
 from pathlib import Path
 
+import synthetic_planted
 import synthetic_results
+import synthetic_vanishing
 
 import render_report
 from program import write_frame
@@ -43,7 +45,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
     import pandas as pd
 
     moments = synthetic_results.moments(names, d_k, heads=2 if heads else 0)
-    rows = ([], [])
+    rows = ([], [], [])
     for name in names:
         ensemble = ensembles.build((SPECS | HEAVY).get(name, SPECS["gaussian"]))
         for d in d_k:
@@ -58,7 +60,10 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "local_exponents": local_laws.local_exponents(moments),
         "softmax_saturation": pd.DataFrame(rows[0]),
         "gradient_magnitude": pd.DataFrame(rows[1]),
+        "gradient_distribution": pd.DataFrame(rows[2]),
+        **synthetic_vanishing.compared(pd.DataFrame(rows[1])),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
+        **synthetic_planted.examples(),
     }
 
 
@@ -85,12 +90,12 @@ def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG) -> None:
 
 def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, commit: str) -> dict:
     """Write all inputs below a folder and return the arguments of `render_report`."""
-    tables = {name: table for name, table in tables.items() if name != "local_exponents"}  # figures alone read it
     for name, table in tables.items():
         write_frame(folder / f"{name}.csv", table)
     record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit)
     (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
-    return {name: folder / f"{name}.csv" for name in tables} | {
+    return {
+        "results": [folder / f"{name}.csv" for name in tables],
         "figures": sorted((folder / "figures").iterdir()),
         "provenance": folder / "provenance.json",
         "title": settings["title"],
@@ -117,7 +122,9 @@ def draw_figures(folder: Path, tables: dict) -> None:
     from sqrtdk import figures
     from sqrtdk.figures import saving
 
-    tables = tables | {"score_histograms": synthetic_results.histograms(d_k=(1, 64), n_scores=20_000)}
+    # Tables that the page itself does not read come from the synthetic run.
+    tables = synthetic_results.frames() | tables
+    tables["score_histograms"] = synthetic_results.histograms(d_k=(1, 64), n_scores=20_000)
     for name in figures.names():
         module = figures.load(name)
         frames = {table: tables[table] for table in module.INPUTS}

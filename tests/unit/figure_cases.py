@@ -3,7 +3,11 @@
 import functools
 
 import pandas as pd
+import synthetic_energy
+import synthetic_maps
+import synthetic_planted
 import synthetic_results as synthetic
+import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
 from sqrtdk.figures import load, names, saving
@@ -41,5 +45,9 @@ def small(**changes) -> dict[str, pd.DataFrame]:
         "score_histograms": synthetic.histograms(d_k[:4], 5000),
         "softmax_saturation": synthetic.softmax_saturation(**softmax),
         "gradient_magnitude": synthetic.gradient_magnitude(**softmax),
+        **synthetic_energy.tables(n_keys, (1, 8), 3000, 12),
+        **synthetic_maps.tables(scalings),
+        **synthetic_planted.tables((64,), (1,), scalings, n_keys),
+        **synthetic_vanishing.tables(**softmax),
         "real_heads": synthetic.real_heads(layers=changes.get("layers", 1), heads=changes.get("heads", 2)),
     }

@@ -4,6 +4,10 @@ import functools
 
 import numpy as np
 import pandas as pd
+import synthetic_energy
+import synthetic_maps
+import synthetic_planted
+import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
 
@@ -245,6 +249,10 @@ def _everything() -> dict[str, pd.DataFrame]:
         "softmax_saturation": softmax_saturation(),
         "gradient_magnitude": gradient_magnitude(),
         "real_heads": real_heads(),
+        **synthetic_energy.tables(),
+        **synthetic_maps.tables(),
+        **synthetic_planted.tables(),
+        **synthetic_vanishing.tables(("gaussian", "laplace"), D_K, N_KEYS, SCALINGS),
     }
 
 

@@ -8,15 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_results
+import synthetic_vanishing
 import yaml
 
-from sqrtdk import answers, laws, rendering
+from sqrtdk import answers, laws, rendering, vanishing
 from sqrtdk.answers import Setting, compare
 
 WORDS = Path(__file__).resolve().parents[2] / "report" / "words" / "en.yaml"
 MOMENTS = synthetic_results.moments()
 SATURATION = synthetic_results.softmax_saturation(("gaussian",), (16, 64), (16, 64))
 GRADIENTS = synthetic_results.gradient_magnitude(("gaussian",), (16, 64), (16, 64))
+VANISHING = synthetic_vanishing.tables(("gaussian",), (16, 64), (16, 64), synthetic_results.SCALINGS)
 SPECS = {"gaussian": {"family": "gaussian"}}
 AT = Setting("gaussian", 64, 64, "1/sqrt(d_k)", "none")
 
@@ -330,6 +332,7 @@ def possible() -> set[str]:
         for measure in ("grad_logits", "grad_query")
         for kind in ("rms", "median")
     }
+    families |= {f"answer.vanishing.{family}": verdicts for family, verdicts in vanishing.SENTENCES.items()}
     families["answer.gradient.together"] = tuple("_".join(pair) for pair in itertools.product(VERDICTS, VERDICTS))
     singles = {"answer.one_rule", "answer.convention", "follows.sharpened"}
     return singles | {f"{family}.{verdict}" for family, verdicts in families.items() for verdict in verdicts}
@@ -347,7 +350,7 @@ def test_every_sentence_that_can_be_chosen_has_words_and_no_others_have():
     written = {key for key in leaves(tree) if key.startswith(("answer.", "follows.", "laws."))}
     assert {key for key in written if not key.startswith("answer.headings.")} == possible()
     frames = {"moments": MOMENTS, "variance_laws": FITS, "softmax_saturation": SATURATION}
-    frames |= {"gradient_magnitude": GRADIENTS, "real_heads": synthetic_results.real_heads(1, 2)}
+    frames |= {"gradient_magnitude": GRADIENTS, "real_heads": synthetic_results.real_heads(1, 2), **VANISHING}
     assert set(tree["answer"]["headings"]) == set(answers.headline(frames, AT))
 
 
@@ -355,7 +358,7 @@ def test_words_of_a_family_are_filled_by_its_values():
     tree = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
     say = rendering.Words(tree)
     frames = {"moments": MOMENTS, "variance_laws": FITS, "softmax_saturation": SATURATION}
-    frames |= {"gradient_magnitude": GRADIENTS, "real_heads": synthetic_results.real_heads(1, 2)}
+    frames |= {"gradient_magnitude": GRADIENTS, "real_heads": synthetic_results.real_heads(1, 2), **VANISHING}
     parts = [*answers.headline(frames, AT).values(), *answers.follows(frames, AT).values()]
     families = {}
     for sentence in itertools.chain(*parts):

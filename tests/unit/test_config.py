@@ -112,7 +112,7 @@ WIDTH = "a whole number from 1 to 1048576"
         ("d_k", "[4, 8", "'[4, 8'", "a list of 1 to 100 values"),
         ("d_k", list(range(1, 102)), "... 93 more]", "a list of 1 to 100 values"),
         ("d_k", "[" * 3000 + "]" * 3000, "[[[", "a list of 1 to 100 values"),
-        ("n_keys", 1, "1", "a whole number from 2 to 65536"),
+        ("n_keys", 1, "1", "a whole number from 2 to 1048576"),
         ("title", "", "''", "text of 1 to 200 characters"),
         ("title", "   ", "'   '", "text of 1 to 200 characters"),
         ("title", "x" * 201, "xxx...'", "text of 1 to 200 characters"),

@@ -61,10 +61,12 @@ def test_junk_never_raises_anything_but_a_refusal():
     for _ in range(1000):
         config = {}
         for _ in range(rng.integers(1, 4)):
-            key, name, form = keys[rng.integers(len(keys))], names[rng.integers(len(names))], rng.integers(4)
+            key, name, form = keys[rng.integers(len(keys))], names[rng.integers(len(names))], rng.integers(5)
             spec = {"family": families[rng.integers(len(families))], "df": pick(), "query_rho": pick()}
             entry = {"ensembles": spec, "dumps": {"file": pick(), "scaling": pick()}}.get(key, {})
-            config[key] = [pick(), [pick(), pick()], {name: pick()}, {name: entry}][form]
+            # Something valid now and then, so that more is met than the first refusal.
+            valid = SCHEMA["properties"].get(key, {}).get("examples", [None])[0]
+            config[key] = [pick(), [pick(), pick()], {name: pick()}, {name: entry}, valid][form]
         try:
             result = understood(config)
         except ConfigError as error:

@@ -153,9 +153,11 @@ def test_null_takes_out_entries_and_parameters(nothing):
 
 
 def test_an_ensemble_may_have_its_own_effort():
-    entry = {"family": "laplace", "precision": "1e-2", "max_scalars": "1e6", "softmax": "false"}
+    effort = {"precision": "1e-2", "max_scalars": "1e6", "softmax": "false", "softmax_logits": "2e5"}
+    entry = {"family": "laplace", **effort}
     result = understood({"ensembles": {"mine": entry, "other": {"family": "uniform"}}})["ensembles"]["mine"]
-    assert result == {"family": "laplace", "precision": 0.01, "max_scalars": 1_000_000, "softmax": False}
+    exact = {"precision": 0.01, "max_scalars": 1_000_000, "softmax": False, "softmax_logits": 200_000}
+    assert result == {"family": "laplace", **exact}
     assert specification(result) == {"family": "laplace"}
 
 
@@ -182,7 +184,19 @@ def test_some_softmax_is_measured():
 
 def test_key_matrices_stay_within_memory():
     assert understood({"d_k": [1048576], "n_keys": [64]})["d_k"] == [1048576]
-    assert "a key matrix has 1073741824 numbers; allowed: at most 67108864" in problems({"d_k": [1048576]})["n_keys"]
+    wide, long = (problems(config)["n_keys"] for config in ({"d_k": [1048576]}, {"n_keys": [1048576], "d_k": [4]}))
+    assert wide.startswith("aligned, shared_tokens: ")
+    assert "1073741824 numbers; allowed: at most 67108864, of at most 65536 keys" in wide
+    assert "with a width of 4 these are 4194304 numbers; allowed: at most" in long
+
+
+def test_keys_that_are_drawn_in_pieces_have_no_limit_of_memory():
+    config = {"ensembles": {"mine": {"family": "gaussian"}}, "d_k": [65536], "n_keys": [1048576]}
+    assert understood(config)["n_keys"] == [1048576]
+    tokens = {"family": "raw_tokens", "d_model": 16385}
+    assert "width of 65540" in problems({"ensembles": {"mine": tokens}, "d_k": [4], "n_keys": [1024]})["n_keys"]
+    left_out = {"mine": {**tokens, "softmax": False}, "other": {"family": "uniform"}}
+    assert understood({"ensembles": left_out, "d_k": [4], "n_keys": [1048576]})
 
 
 def test_files_of_dumps(tmp_path, monkeypatch):

@@ -158,7 +158,7 @@ def test_gradients_are_read_from_the_numbers():
     text = _reading("gradients")
     assert re.search(r"to the query it is, as root mean square, [\d.]+ times larger", text)
     assert "larger as root mean square and the same as median at n = 16" in text
-    assert re.search(r"falls below the scaled one for good at d_k of about [\d.]+ for n = 16,", text)
+    assert re.search(r"falls below the scaled one for good at d_k of about [\d.]+\([\d.]+\) for n = 16,", text)
     table = synthetic.frames()["gradient_magnitude"]
     table["scaling"] = table["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
     reversed_ = _reading("gradients", gradient_magnitude=table)

@@ -79,13 +79,13 @@ def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(t
     figure = {"alt": "Lines that rise.", "files": {"png": {"sha256": "1"}}}
     program.write_text(results / "figures" / "fig-variance-law.json", json.dumps(figure))
     program.write_text(results / "figures" / "fig-variance-law.png", "picture")
-    readme.write_text(f"before\n{write_readme_numbers.START}\nold\n{write_readme_numbers.END}\nafter\n")
+    readme.write_text(f"before\n{write_readme_numbers.START}\noutdated\n{write_readme_numbers.END}\nafter\n")
     for _ in range(2):
         write_readme_numbers.write_readme_numbers(results, WORDS, docs, readme)
         written = readme.read_text(encoding="utf-8")
         assert written.startswith(f"before\n{write_readme_numbers.START}\n![Lines that rise.](docs/variance-law.png)\n")
         assert written.endswith(f"\n{write_readme_numbers.END}\nafter\n")
-        assert "old" not in written
+        assert "outdated" not in written
     laws = synthetic_results.frames()["variance_laws"].query("parameter == 'exponent' and ensemble == 'gaussian'")
     assert f"{laws['estimate'].item():.3f}" in written
     assert (docs / "variance-law.png").read_text() == "picture"

@@ -15,13 +15,14 @@ import scipy.integrate
 import scipy.special
 import scipy.stats
 
-from sqrtdk import ensembles, saturation, softmax, streams
+from sqrtdk import ensembles, row_plan, saturation, softmax, streams
 from sqrtdk.saturation import simulate_cell
 from sqrtdk.scalings import SCALINGS, names
 
 GAUSSIAN = ensembles.build({"family": "gaussian"})
-SATURATION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,theory,n_rows,n_blocks"
-GRADIENT_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,median,median_se,theory,n_rows,n_blocks"
+SATURATION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,theory,n_rows,n_blocks,precise"
+GRADIENT_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,median,median_se,theory,n_rows,n_blocks,precise"
+DISTRIBUTION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,statistic,estimate,se,low,high,n_rows,n_blocks"
 GRADIENT_MEASURES = [name + suffix for suffix in ("", "_values") for name in ("grad_logits", "grad_query", "grad_key")]
 
 
@@ -29,6 +30,7 @@ class SharedKeys:
     """Gaussian q and k, all keys of a block short or all long: rows of a block are strongly dependent."""
 
     matched = False
+    independent_keys = False
 
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         q = rng.standard_normal((n_blocks, n_queries, d_k))
@@ -36,7 +38,19 @@ class SharedKeys:
 
 
 def cell(d_k, n_keys, ensemble=GAUSSIAN, scalings=("none",), seed=1, name="g", n_logits=20_000):
-    return simulate_cell(ensemble, d_k, n_keys, scalings, seed, name, n_logits)
+    return simulate_cell(ensemble, d_k, n_keys, scalings, seed, name, n_logits)[:2]
+
+
+def after_the_pilot(monkeypatch, *actions):
+    """Do something when a plan is made, before what counts is drawn."""
+
+    def planned(*arguments, original=row_plan.plan):
+        chosen = original(*arguments)
+        for action in actions:
+            action()
+        return chosen
+
+    monkeypatch.setattr(row_plan, "plan", planned)
 
 
 def by_measure(rows):
@@ -56,7 +70,7 @@ def test_columns_and_rows():
     keys = [(row["n_keys"], row["scaling"], row["measure"]) for row in gradients]
     assert keys == list(itertools.product([2, 8], names(), GRADIENT_MEASURES))
     for row in saturations + gradients:
-        assert all(type(value) in (str, int, float, type(None)) for value in row.values())
+        assert all(type(value) in (str, int, float, bool, type(None)) for value in row.values())
 
 
 def test_one_key_is_always_attended():
@@ -141,7 +155,8 @@ def test_numbers_are_those_of_the_plain_formulas(scaling, monkeypatch):
         return upstream[-1]
 
     monkeypatch.setattr(saturation, "upstream_normals", recorded)
-    saturations, gradients = cell(3, [5], Recorder(), [scaling], n_logits=3000)
+    after_the_pilot(monkeypatch, drawn.clear, upstream.clear)
+    saturations, gradients = cell(3, [5], Recorder(), [scaling], n_logits=2500)
     q, k = (np.concatenate(x) for x in zip(*drawn, strict=True))
     plain, through = (np.concatenate(x) for x in zip(*upstream, strict=True))
     c = SCALINGS[scaling].factor(3, 5)
@@ -218,36 +233,15 @@ def test_own_key_is_in_the_row_of_matched_ensembles():
     assert weight[0] > 0.999 > 0.9 > weight[1]
 
 
-@pytest.mark.parametrize("matched", [False, True])
-@pytest.mark.parametrize("n_keys", [1, 2, 16, 1000, 2**20])
-@pytest.mark.parametrize("d_k", [1, 2, 64, 4096, 65536])
-def test_plan_keeps_its_bounds(d_k, n_keys, matched):
-    chosen = saturation.plan(d_k, n_keys, 400_000, matched)
-    scalars = (chosen.n_queries + n_keys) * d_k
-    assert chosen.n_blocks >= saturation.MIN_BLOCKS
-    assert chosen.n_queries >= 1
-    if matched:
-        assert chosen.n_queries <= n_keys
-    assert chosen.n_blocks * chosen.n_queries <= saturation.MAX_ROWS
-    # More logits or random numbers than wished only for the least number of blocks.
-    least = chosen.n_blocks == saturation.MIN_BLOCKS
-    assert least or chosen.n_blocks * chosen.n_queries * n_keys <= 400_000
-    assert least or chosen.n_blocks * scalars <= saturation.MAX_SCALARS
-    assert chosen.batch == 1 or chosen.batch * scalars <= saturation.BATCH_SCALARS
-    assert chosen.batch == 1 or chosen.batch * chosen.n_queries * n_keys <= saturation.BATCH_LOGITS
-    assert 1 <= chosen.n_spectral <= chosen.n_queries
-    assert 1 <= chosen.n_pulled <= chosen.n_queries
-
-
 def test_memory_does_not_grow_with_what_is_drawn():
     tracemalloc.start()
-    cell(512, [64], n_logits=400_000)
+    saturations, _ = cell(512, [64], n_logits=2_000_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    chosen = saturation.plan(512, 64, 400_000, False)
-    assert chosen.n_blocks > 3 * chosen.batch
+    logits = 64 * by_measure(saturations)["entropy"]["n_rows"]
+    assert logits > 10 * row_plan.BATCH_LOGITS
     # q, k in float32 and a dozen arrays of logits; all blocks at once would be several times as much.
-    assert peak < 4 * saturation.BATCH_SCALARS + 20 * 8 * saturation.BATCH_LOGITS
+    assert peak < 4 * row_plan.BATCH_SCALARS + 20 * 8 * row_plan.BATCH_LOGITS
 
 
 def test_adding_keys_or_scale_rules_changes_no_other_number():
@@ -278,38 +272,6 @@ def test_unknown_scale_rule_is_an_error():
         cell(4, [4], scalings=["1/sqrt(dk)"])
 
 
-def test_mean_and_rms_on_plain_numbers():
-    x = np.array([1.0, 2.0, 6.0])
-    assert saturation.mean(x) == (pytest.approx(3.0), pytest.approx(x.std(ddof=1) / math.sqrt(3)))
-    assert saturation.rms(np.array([4.0, 4.0, 4.0, 4.0])) == (2.0, 0.0)
-    many = np.random.default_rng(3).gamma(4.0, size=1000)
-    delta = many.std(ddof=1) / math.sqrt(1000) / 2 / math.sqrt(many.mean())
-    assert saturation.rms(many)[1] == pytest.approx(delta, rel=1e-3)
-
-
-def test_rms_of_one_block_with_everything():
-    """Leaving that block out leaves 0, or less by a rounding error, which has no root."""
-    missed = 0
-    for size in np.random.default_rng(6).lognormal(0, 20, 50):
-        missed += 71 * (size / 71) < size
-        estimate, se = saturation.rms(np.array([0.0] * 70 + [size]))
-        assert estimate == pytest.approx(math.sqrt(size / 71), abs=0)
-        assert 0 < se < 10 * estimate
-    assert missed > 0
-    assert saturation.rms(np.zeros(64)) == (0.0, 0.0)
-
-
-def test_median_on_plain_numbers():
-    assert saturation.median(np.full((5, 3), 2.0)) == (2.0, 0.0)
-    x = np.random.default_rng(4).standard_normal((4000, 1))
-    # Without shared blocks the error is √(π/2n), here on a logarithmic scale; with values of 0, 1 and 2, read directly.
-    centre, se = saturation.median(np.exp(100 * x))
-    assert centre == pytest.approx(np.median(np.exp(100 * x)), rel=1e-9)
-    assert se / centre == pytest.approx(100 * math.sqrt(math.pi / 2 / 4000), rel=0.15)
-    assert saturation.median(np.array([[0.0], [1.0], [2.0]] * 2)) == (1.0, pytest.approx(2 / (2 * 1.96)))
-    assert saturation.median(np.zeros((64, 2))) == (0.0, 0.0)
-
-
 def inside(estimates, errors, n_blocks, expected):
     """How many 95 % intervals, of Student's t between blocks, hold the expected value."""
     return np.sum(np.abs(estimates - expected) <= scipy.stats.t.ppf(0.975, n_blocks - 1) * errors)
@@ -329,23 +291,8 @@ def test_intervals_cover_as_often_as_they_say():
                 assert x.std() == pytest.approx(np.sqrt((errors**2).mean()), rel=0.2), (row["measure"], value)
 
 
-def test_errors_of_rows_taken_as_independent_are_caught():
-    """Negative control: the same intervals from the number of rows cover far less often."""
-    n_studies, n_blocks, n_rows = 300, 80, 12
-    rng = np.random.default_rng(5)
-    values = np.exp(rng.standard_normal((n_studies, n_blocks, 1)) + 0.3 * rng.standard_normal((1, 1, n_rows)))
-    honest = np.array([saturation.median(x) for x in values])
-    naive = np.array([saturation.median(x.reshape(-1, 1)) for x in values])
-    middle = np.median(values)
-    assert abs(inside(*honest.T, n_blocks, middle) / n_studies - 0.95) < 3.5 * math.sqrt(0.95 * 0.05 / n_studies)
-    assert inside(*naive.T, n_blocks * n_rows, middle) / n_studies < 0.7
-    means = np.array([saturation.mean(x.mean(axis=1)) for x in values])
-    naive = np.array([saturation.mean(x.ravel()) for x in values])
-    assert np.median(means[:, 1]) > 2 * np.median(naive[:, 1])
-
-
-def test_each_number_of_keys_has_two_streams(monkeypatch):
-    """One for q and k and one for the upstream gradients: the same numbers in both would make them dependent."""
+def test_each_number_of_keys_has_its_streams(monkeypatch):
+    """For q and k and for the upstream gradients, in the pilot and after it: a common one would make them dependent."""
     used = []
 
     def state(rng):
@@ -362,14 +309,58 @@ def test_each_number_of_keys_has_two_streams(monkeypatch):
 
     monkeypatch.setattr(saturation, "upstream_normals", recorded)
     cell(2, [4, 5], Recorder(), name="r", n_logits=2000)
-    own = [streams.generator(1, "softmax", "r", 2, n, part) for n in (4, 5) for part in ("qk", "upstream")]
+    parts = [(*pilot, part) for pilot in (("pilot",), ()) for part in ("qk", "upstream")]
+    own = [streams.generator(1, "softmax", "r", 2, n, *part) for n in (4, 5) for part in parts]
     assert used == [state(rng) for rng in own]
+
+
+def test_pilot_is_discarded(monkeypatch):
+    """It has its own streams, and only the number of blocks comes from it."""
+    names_used, shares = [], []
+
+    def recorded(*identity, original=streams.generator):
+        names_used.append(identity[3:])
+        return original(*identity)
+
+    def fixed(*arguments, original=row_plan.plan):
+        shares.append(original(*arguments))
+        return shares[-1]
+
+    monkeypatch.setattr(streams, "generator", recorded)
+    monkeypatch.setattr(row_plan, "plan", fixed)
+    first = cell(8, [16], n_logits=40_000)
+    parts = ("qk", "upstream")
+    assert names_used == [*((8, 16, "pilot", part) for part in parts), *((8, 16, part) for part in parts)]
+    # The same number of blocks without a pilot gives the same numbers.
+    monkeypatch.setattr(row_plan, "plan", lambda *arguments: shares[0])
+    assert cell(8, [16], n_logits=40_000) == first
+
+
+def test_precise_says_whether_the_goal_is_met():
+    saturations, gradients = cell(64, [64], scalings=["none", "1/sqrt(d_k)"], n_logits=30_000)
+    found = {}
+    for row in saturations + gradients:
+        goal = row_plan.GOALS.get(row["measure"])
+        assert row["precise"] is (None if goal is None else row["se"] <= goal * row["estimate"])
+        found.setdefault(row["precise"], set()).add(row["measure"])
+    assert {True, False, None} == set(found)
+    assert {"entropy", "participation_ratio", "jacobian_frobenius", "grad_query_values"} <= found[True] | found[False]
+    assert {"max_weight", "saturated_share", "jacobian_spectral"} <= found[None]
+
+
+def test_gradients_have_their_own_number_of_blocks():
+    """They cost more than the rest, and where they need fewer blocks those that follow have none."""
+    saturations, gradients = cell(64, [16], n_logits=1_000_000)
+    rows, found = by_measure(saturations)["entropy"]["n_rows"], by_measure(gradients)["grad_query"]
+    assert 0 < found["n_rows"] < 0.8 * rows
+    # From the exact averages over Gaussian logits: E‖g_q‖² = c²(d_k − 1) E‖J‖² + E‖Jz‖²/‖q‖².
+    assert abs(z_score(found, 1.96536)) < 4.5
 
 
 SCRIPTS = Path(saturation.__file__).parents[1]
 
 
-def test_script_writes_both_tables(tmp_path):
+def test_script_writes_the_tables(tmp_path):
     arguments = {
         "ensemble": "mine",
         "spec": json.dumps({"family": "student_t", "df": 6}),
@@ -380,11 +371,14 @@ def test_script_writes_both_tables(tmp_path):
         "n-logits": "3000",
         "saturation": str(tmp_path / "s.csv"),
         "gradients": str(tmp_path / "g.csv"),
+        "distribution": str(tmp_path / "d.csv"),
     }
     options = [text for name, value in arguments.items() for text in (f"--{name}", value)]
     subprocess.run([sys.executable, str(SCRIPTS / "simulate_softmax.py"), *options], check=True)
-    expected = cell(4, [1, 3], ensembles.build({"family": "student_t", "df": 6}), names(), 7, "mine", 3000)
-    for file, rows, header in (("s", expected[0], SATURATION_COLUMNS), ("g", expected[1], GRADIENT_COLUMNS)):
+    student_t = ensembles.build({"family": "student_t", "df": 6})
+    expected = simulate_cell(student_t, 4, [1, 3], names(), 7, "mine", 3000)
+    headers = SATURATION_COLUMNS, GRADIENT_COLUMNS, DISTRIBUTION_COLUMNS
+    for file, rows, header in zip("sgd", expected, headers, strict=True):
         text = (tmp_path / f"{file}.csv").read_text(encoding="utf-8")
         assert text.splitlines()[0] == header
         read = list(csv.DictReader(text.splitlines()))

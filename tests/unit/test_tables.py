@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import synthetic_planted
 import synthetic_results
 
 from sqrtdk import ensembles, laws, numbers, rendering, tables
@@ -288,8 +289,10 @@ def test_report_has_its_tables_in_order():
         "mean_laws": laws.fit_mean_laws(MOMENTS),
         "spread_laws": laws.fit_spread_laws(MOMENTS, 64),
         "real_heads": synthetic_results.real_heads(layers=1),
+        **synthetic_planted.examples(),
     }
     found = tables.report_tables(frames, SPECS, members(), "gaussian", 64, 64)
-    order = ["contrast", "families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients", "real_heads"]
+    order = ["contrast", "families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients"]
+    order += ["three_numbers", "before_after", "tiny_gradients", "real_heads"]
     assert list(found) == order
     assert [table.key for table in found.values()] == order

@@ -29,13 +29,19 @@ def snakemake(folder: Path, *arguments: str, source: Path = ROOT, check: bool = 
 def small(folder: Path) -> list[str]:
     """Return the options that select the small configuration, whose file is written into the folder."""
     names = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))["ensembles"]
+    common = {"max_scalars": None, "softmax_logits": None}
     small = {
         "d_k": list(WIDTHS),
         "n_keys": [4, 16],
         "precision": 0.05,
         "max_scalars": 100_000,
         "softmax_logits": 2000,
-        "ensembles": {name: {"max_scalars": None} if name in ENSEMBLES else None for name in names},
+        "logit_n_keys": [4, 16],
+        "logit_std": [0.5, 4],
+        "logit_draws": 20_000,
+        "planted_cosine": [1],
+        "example_rows": 2000,
+        "ensembles": {name: common if name in ENSEMBLES else None for name in names},
     }
     overlay = folder / "small.yaml"
     overlay.write_text(yaml.safe_dump(small), encoding="utf-8")

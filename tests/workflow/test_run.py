@@ -78,11 +78,9 @@ class TestResults:
         )
 
     def test_softmax_tables_hold_every_combination(self, run):
-        for name in ("softmax_saturation.csv", "gradient_magnitude.csv"):
-            keys = [
-                (row["ensemble"], row["d_k"], row["n_keys"], row["scaling"], row["measure"])
-                for row in table(run[0], name)
-            ]
+        for name in ("softmax_saturation.csv", "gradient_magnitude.csv", "gradient_distribution.csv"):
+            names = ("ensemble", "d_k", "n_keys", "scaling", "measure", "statistic")
+            keys = [tuple(row.get(name) for name in names) for row in table(run[0], name)]
             assert len(keys) == len(set(keys))
             assert len(keys) % (CELLS * 2 * 3) == 0
 
@@ -99,7 +97,10 @@ class TestResults:
 
 
 # What each configuration key starts again, after a run of the small configuration.
-SOFTMAX = {"simulate_softmax": CELLS, "collect_softmax": 1, **FIGURES}
+SOFTMAX = {"simulate_softmax": CELLS, "collect_softmax": 1, "compare_gradients": 1, **FIGURES}
+ENERGY = {"simulate_random_energy": 2, "collect_random_energy": 1, **FIGURES}
+PLANTED = {"simulate_planted_key": 1, **FIGURES}
+EXAMPLES = {**PLANTED, "simulate_worked_example": 1, "count_tiny_gradients": 1}
 MOMENTS = {"simulate_moments": CELLS, "collect_moments": 1, "fit_variance_laws": 1, **FIGURES}
 
 
@@ -113,40 +114,53 @@ def only_using(jobs, *tables):
 
 LAWS = ("variance_laws", "mean_laws", "spread_laws", "local_exponents")
 MOMENT_TABLES = ("moments", "score_histograms", *LAWS, "real_heads")
-SOFTMAX_TABLES = ("softmax_saturation", "gradient_magnitude")
+SOFTMAX_TABLES = (
+    "softmax_saturation",
+    "gradient_magnitude",
+    "gradient_distribution",
+    "gradient_crossovers",
+    "gradient_decomposition",
+)
+CELL_TABLES = (*MOMENT_TABLES, *SOFTMAX_TABLES)
+ENERGY_TABLES = ("random_energy", "random_energy_curves", "asymptotic_ranges")
 EDITS = {
     "title=Another": REPORT,
-    "seed=7": {**MOMENTS, **SOFTMAX, "draw_figure": N_FIGURES},
+    "seed=7": {**MOMENTS, **SOFTMAX, **ENERGY, **EXAMPLES, "sample_attention_maps": 1, "draw_figure": N_FIGURES},
     "precision=0.04": only_using(MOMENTS, *MOMENT_TABLES),
     "max_scalars=2e5": only_using(MOMENTS, *MOMENT_TABLES),
     "softmax_logits=3000": only_using(SOFTMAX, *SOFTMAX_TABLES),
     "n_keys=[4,16,32]": {**only_using(SOFTMAX, *SOFTMAX_TABLES), "tabulate_softmax_theory": 1},
-    "scalings=[none]": only_using(SOFTMAX, *SOFTMAX_TABLES),
+    "scalings=[none]": only_using({**SOFTMAX, **PLANTED, "map_phases": 1}, *SOFTMAX_TABLES, "phase_map", "planted_key"),
+    "planted_cosine=[0.7]": only_using(PLANTED, "planted_key"),
+    "example_rows=3000": only_using(EXAMPLES, "planted_key"),
+    "logit_std=[0.5,4,8]": only_using(ENERGY, *ENERGY_TABLES),
+    "logit_draws=3e4": only_using(ENERGY, *ENERGY_TABLES),
+    "logit_n_keys=[4,16,64]": only_using({**ENERGY, "simulate_random_energy": 1}, *ENERGY_TABLES),
     "tail_d_k=4": only_using({"fit_variance_laws": 1, **FIGURES}, *LAWS),
     "d_k=[1,2,4,8,64]": {
         **MOMENTS,
         **SOFTMAX,
         "simulate_moments": len(ENSEMBLES),
         "simulate_softmax": len(ENSEMBLES),
-        "draw_figure": N_FIGURES,
+        **only_using({}, *CELL_TABLES),
     },
     "d_k=[1,2,64]": {
         **{rule: n for rule, n in {**MOMENTS, **SOFTMAX}.items() if not rule.startswith("simulate")},
-        "draw_figure": N_FIGURES,
+        **only_using({}, *CELL_TABLES),
     },
     "ensembles={mine: {family: logistic}}": {
         **MOMENTS,
         **SOFTMAX,
         "simulate_moments": len(WIDTHS),
         "simulate_softmax": len(WIDTHS),
-        "draw_figure": N_FIGURES,
+        **only_using({}, *CELL_TABLES),
     },
     "ensembles={aligned: {rho: 0.6}}": {
         **MOMENTS,
         **SOFTMAX,
         "simulate_moments": len(WIDTHS),
         "simulate_softmax": len(WIDTHS),
-        "draw_figure": N_FIGURES,
+        **only_using({}, *CELL_TABLES),
     },
     "dumps={minilm_l6: {scaling: none}}": only_using(
         {"describe_heads": 1, "collect_moments": 1, "fit_variance_laws": 1, **FIGURES}, *MOMENT_TABLES
@@ -184,8 +198,10 @@ class TestCopy:
     )
     def test_an_edited_source_starts_only_what_uses_it(self, copy, file, old, new, expected):
         if expected is None:
-            stage = MOMENTS if "moments" in file else SOFTMAX
-            expected = only_using(stage, *(MOMENT_TABLES if "moments" in file else SOFTMAX_TABLES))
+            rest = dict.fromkeys(("sample_attention_maps", "simulate_worked_example", "count_tiny_gradients"), 1)
+            stage = MOMENTS if "moments" in file else {**SOFTMAX, **ENERGY, **rest}
+            tables = MOMENT_TABLES if "moments" in file else (*SOFTMAX_TABLES, *ENERGY_TABLES)
+            expected = only_using(stage, *tables)
         path = copy / file
         original = path.read_text(encoding="utf-8")
         path.write_text(original.replace(old, new, 1), encoding="utf-8")

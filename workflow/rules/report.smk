@@ -3,12 +3,14 @@
 
 REPORT_SOURCES = sorted(str(path) for path in (SOURCE / "report").rglob("*") if path.is_file())
 CODE = [str(SOURCE / file) for file in workflow_support.code_files()]
-TABLES = {
-    name: f"results/{name}.csv"
+TABLES = [
+    f"results/{name}.csv"
     for name in (
-        "moments", "variance_laws", "mean_laws", "spread_laws", "softmax_saturation", "gradient_magnitude", "real_heads"
+        *("moments", "variance_laws", "mean_laws", "spread_laws"),
+        *("softmax_saturation", "gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
+        *("worked_example", "tiny_gradients", "real_heads"),
     )
-}  # fmt: skip
+]
 # A function's value is not searched for wildcards, so text from the configuration may hold braces.
 # What only words the report differently is no part of what the numbers were made from.
 WORDING = ("title", "language")
@@ -44,7 +46,7 @@ rule render_report:
         sources=REPORT_SOURCES,
         figures=FIGURE_FILES,
         provenance="results/provenance.json",
-        **TABLES,
+        tables=TABLES,
     output:
         report="results/report.html",
     params:
@@ -60,11 +62,8 @@ rule render_report:
     message:
         "render the report"
     shell:
-        "python {input.script[0]:q} --figures {input.figures:q} --moments {input.moments:q}"
-        " --variance-laws {input.variance_laws:q} --mean-laws {input.mean_laws:q}"
-        " --spread-laws {input.spread_laws:q}"
-        " --softmax-saturation {input.softmax_saturation:q} --gradient-magnitude {input.gradient_magnitude:q}"
-        " --real-heads {input.real_heads:q} --provenance {input.provenance:q} --title {params.title:q}"
+        "python {input.script[0]:q} --figures {input.figures:q} --results {input.tables:q}"
+        " --provenance {input.provenance:q} --title {params.title:q}"
         " --language {params.language:q} --sources {input.sources:q} --output {output.report:q} > {log:q} 2>&1"
 
 

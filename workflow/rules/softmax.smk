@@ -1,10 +1,14 @@
 # Needs: the ensembles, numbers of keys and scale rules of the configuration.
-# Makes: results/softmax_saturation.csv and results/gradient_magnitude.csv, from one job for each cell.
+# Makes: results/softmax_saturation.csv, gradient_magnitude.csv and gradient_distribution.csv, from one job for each cell.
 
 SOFTMAX_WIDTHS = {name: widths for name, widths in WIDTHS.items() if CONFIG["ensembles"][name].get("softmax", True)}
 
-# A row of standard normal queries and keys has an exact theory at any number of keys.
-STANDARD_NORMAL = [name for name in SOFTMAX_WIDTHS if ENSEMBLES[name] == ensembles.build({"family": "gaussian"})]
+# Where a row of scores is independent Gaussian given its query, there is an exact theory at any number of keys.
+EXACT_ROWS = {
+    name: configuration.specification(CONFIG["ensembles"][name])
+    for name, widths in SOFTMAX_WIDTHS.items()
+    if any(ENSEMBLES[name].row_spectrum(d_k) for d_k in widths)
+}
 
 
 rule simulate_softmax:
@@ -13,12 +17,13 @@ rule simulate_softmax:
     output:
         saturation="results/cells/softmax/{ensemble}/{d_k}.saturation.csv",
         gradients="results/cells/softmax/{ensemble}/{d_k}.gradients.csv",
+        distribution="results/cells/softmax/{ensemble}/{d_k}.distribution.csv",
     params:
         spec=lambda wildcards: as_json(configuration.specification(CONFIG["ensembles"][wildcards.ensemble])),
         n_keys=as_json(CONFIG["n_keys"]),
         scalings=as_json(CONFIG["scalings"]),
         seed=CONFIG["seed"],
-        n_logits=CONFIG["softmax_logits"],
+        n_logits=lambda wildcards: effort(wildcards.ensemble, "softmax_logits"),
         versions=versions("numpy"),
     log:
         "results/logs/simulate_softmax/{ensemble}/{d_k}.log",
@@ -32,7 +37,7 @@ rule simulate_softmax:
         "python {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
         " --n-keys {params.n_keys:q} --scalings {params.scalings:q} --seed {params.seed}"
         " --n-logits {params.n_logits} --saturation {output.saturation:q} --gradients {output.gradients:q}"
-        " > {log:q} 2>&1"
+        " --distribution {output.distribution:q} > {log:q} 2>&1"
 
 
 rule tabulate_softmax_theory:
@@ -59,13 +64,15 @@ rule collect_softmax:
         script=script("collect_softmax"),
         saturation=softmax_cells("saturation"),
         gradients=softmax_cells("gradients"),
+        distribution=softmax_cells("distribution"),
         theory=expand("results/cells/softmax_theory/{n_keys}.csv", n_keys=CONFIG["n_keys"]),
     output:
         saturation="results/softmax_saturation.csv",
         gradients="results/gradient_magnitude.csv",
+        distribution="results/gradient_distribution.csv",
     params:
         cells=as_json(SOFTMAX_WIDTHS),
-        exact=as_json(STANDARD_NORMAL),
+        exact=lambda wildcards: as_json(EXACT_ROWS),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_softmax.log",
@@ -77,4 +84,5 @@ rule collect_softmax:
         "collect the softmax measures of all cells"
     shell:
         "python {input.script[0]:q} --folder results/cells/softmax --cells {params.cells:q}"
-        " --exact {params.exact:q} --theory {input.theory:q} --saturation {output.saturation:q} --gradients {output.gradients:q} > {log:q} 2>&1"
+        " --exact {params.exact:q} --theory {input.theory:q} --saturation {output.saturation:q} --gradients {output.gradients:q}"
+        " --distribution {output.distribution:q} > {log:q} 2>&1"

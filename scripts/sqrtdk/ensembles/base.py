@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -98,6 +99,8 @@ class Ensemble:
     matched: ClassVar[bool] = False
     """True where q_i and k_i are drawn together, so that only matched pairs are scores of the ensemble."""
     independent_components: ClassVar[bool] = False
+    independent_keys: ClassVar[bool] = False
+    """True where the keys of a block share nothing with each other or its queries, and so can be drawn in pieces."""
     variance_formula: ClassVar[str]
     """Var(q·k) in the subset of TeX that the report reads, in the names of the parameters' symbols."""
     known_density: ClassVar[bool] = False
@@ -126,9 +129,37 @@ class Ensemble:
         """Draw independent blocks: q (n_blocks, n_queries, d_k) and k (n_blocks, n_keys, d_k), float32 or float64."""
         raise NotImplementedError
 
+    def draw_in_pieces(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int, piece: int
+    ) -> tuple[np.ndarray, Iterator[np.ndarray]]:
+        """Draw blocks of the law of `draw`: q, and an iterator over pieces of k, each of at most so many keys.
+
+        Memory does not grow with n_keys. ValueError where keys are not independent.
+        """
+        if not self.independent_keys:
+            raise ValueError(f"the keys of {self.family} depend on each other or on the queries")
+        q, first = self.draw(rng, n_blocks, n_queries, min(piece, n_keys), d_k)
+
+        def pieces(k):
+            yield k
+            del k
+            for start in range(piece, n_keys, piece):
+                # Not every family can draw no query at all; the one is thrown away.
+                yield self.draw(rng, n_blocks, 1, min(piece, n_keys - start), d_k)[1]
+
+        return q, pieces(first)
+
     def exact(self, d_k: int) -> Exact:
         """Return the exact mean, variance, within-row variance and excess kurtosis of q·k."""
         raise NotImplementedError
+
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
+        """Return (variance of q, variance of k, number) of orthogonal directions if a row of q·k is i.i.d. given q.
+
+        That is where q is centred Gaussian, the keys of a row are, given what they share, independent Gaussian vectors
+        of one law, and the covariances of q and k have common eigenvectors. None where it is not.
+        """
+        return None
 
     def limiting_exponent(self) -> float | None:
         """Return the exponent of Var(q·k) against d_k that is approached at large d_k; None without a variance."""

@@ -42,8 +42,9 @@ def _traces(ensemble: "GaussianCovariance", d_k: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianCovariance(Ensemble):
-    """Centred Gaussian vectors: everything follows from two traces."""
+    """Centred Gaussian vectors, all independent: everything follows from two traces."""
 
+    independent_keys: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Var S = tr(Σ_q Σ_k) and excess kurtosis 6 tr((Σ_q Σ_k)²)/tr(Σ_q Σ_k)², S given q being Gaussian"
     )
@@ -94,6 +95,10 @@ class Equicorrelated(GaussianCovariance):
             return z
 
         return correlated(n_queries, self.query_rho), correlated(n_keys, self.key_rho)
+
+    def row_spectrum(self, d_k):
+        mean, rest = ((1 + x * self.query_rho, 1 + x * self.key_rho) for x in (d_k - 1, -1))
+        return [(*mean, 1), (*rest, d_k - 1)]
 
     def traces(self, d_k):
         common = (1 + (d_k - 1) * self.query_rho) * (1 + (d_k - 1) * self.key_rho)

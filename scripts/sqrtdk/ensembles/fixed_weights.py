@@ -56,6 +56,7 @@ def traces(d_model: int, d_k: int, centred: bool) -> tuple[float, float]:
 class FixedLayer(Ensemble):
     """S = xᵀ W_qᵀ W_k x' with independent isotropic tokens x and x'; everything follows from two traces."""
 
+    independent_keys: ClassVar[bool] = True
     centred: ClassVar[bool] = False
     normalised: ClassVar[bool] = False
     variance_formula: ClassVar[str] = r"\| W_q^\top W_k \|_F^2"

@@ -27,6 +27,7 @@ class Iid(Ensemble):
     key_sd: float = parameter("standard deviation of each key component", default=1.0, **SD)
 
     independent_components: ClassVar[bool] = True
+    independent_keys: ClassVar[bool] = True
     source: ClassVar[str] = "cumulants of a sum of d_k independent products q_i k_i add"
     variance_formula: ClassVar[str] = r"d_k ( \sigma_q^2 \sigma_k^2 + m_q^2 \sigma_k^2 + m_k^2 \sigma_q^2 )"
 
@@ -106,6 +107,9 @@ class Gaussian(Iid):
 
     def shape(self):
         return 0.0, 3.0
+
+    def row_spectrum(self, d_k):
+        return None if self.query_mean else [(self.query_sd**2, self.key_sd**2, d_k)]
 
     def standardised(self, rng, size):
         return standard_normal(rng, size)
@@ -241,6 +245,7 @@ class Uniform01(Ensemble):
     source: ClassVar[str] = "E (q_i k_i)^r = 1/(1+r)², and cumulants of independent products add"
     variance_formula: ClassVar[str] = r"\frac{7}{144} d_k"
     independent_components: ClassVar[bool] = True
+    independent_keys: ClassVar[bool] = True
 
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         return tuple(rng.random((n_blocks, n, d_k), dtype=np.float32) for n in (n_queries, n_keys))

@@ -98,6 +98,9 @@ class SharedLowRank(LowRank, GaussianCovariance):
         q, k = (standard_normal(rng, (n_blocks, n, self.rank)) @ basis for n in (n_queries, n_keys))
         return q, k
 
+    def row_spectrum(self, d_k):
+        return [(d_k / self.rank, d_k / self.rank, self.rank)]
+
     def traces(self, d_k):
         return d_k**2 / self.rank, d_k**4 / self.rank**3
 

@@ -19,6 +19,8 @@ CANCELS = "the fourth cumulant is lost in the rounding of the raw moments at thi
 class Spherical(Ensemble):
     """S = radius²·cos θ between independent uniform points of a sphere in `dimension(d_k)` dimensions."""
 
+    independent_keys: ClassVar[bool] = True
+
     def radius(self, d_k: int) -> float:
         raise NotImplementedError
 
@@ -158,6 +160,7 @@ class RmsNormExponential(Ensemble):
     """What RMSNorm does not mend: the norm is fixed, but the directions keep to the positive orthant."""
 
     family: ClassVar[str] = "rmsnorm_exponential"
+    independent_keys: ClassVar[bool] = True
     summary: ClassVar[str] = "RMS-normalised q and k whose components were independent exponentials: all of one sign"
     source: ClassVar[str] = (
         "u = q/‖q‖, E u_i = μ and E u_i u_j = β; these and the fourth moments are one-dimensional integrals, computed "

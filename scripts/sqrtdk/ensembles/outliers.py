@@ -43,6 +43,10 @@ class AlignedOutliers(Outliers):
     variance_formula: ClassVar[str] = r"d_k - m + m c^4"
     first_key_outlier: ClassVar[int] = 0
 
+    def row_spectrum(self, d_k):
+        m, square = self.n_outliers, self.scale**2
+        return [(square, square, m), (1.0, 1.0, d_k - m)]
+
     def traces(self, d_k):
         m, c = self.n_outliers, self.scale
         return d_k - m + m * c**4, d_k - m + m * c**8
@@ -55,6 +59,10 @@ class MisalignedOutliers(Outliers):
     summary: ClassVar[str] = "independent Gaussian components, a few dimensions large in q and as many others in k"
     variance_formula: ClassVar[str] = r"d_k - 2 m + 2 m c^2"
     first_key_outlier: ClassVar[int] = 1
+
+    def row_spectrum(self, d_k):
+        m, square = self.n_outliers, self.scale**2
+        return [(square, 1.0, m), (1.0, square, m), (1.0, 1.0, d_k - 2 * m)]
 
     def traces(self, d_k):
         m, c = self.n_outliers, self.scale

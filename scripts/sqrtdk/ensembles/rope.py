@@ -58,6 +58,9 @@ class Rope(Rotary, GaussianCovariance):
         q = standard_normal(rng, (n_blocks, n_queries, d_k))
         return q, self.turn(standard_normal(rng, (n_blocks, n_keys, d_k)))
 
+    def row_spectrum(self, d_k):
+        return [(1.0, 1.0, d_k)]
+
     def traces(self, d_k):
         return float(d_k), float(d_k)
 
@@ -119,6 +122,10 @@ class RopeEquicorrelated(Rotary, Equicorrelated):
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         q, k = Equicorrelated.draw(self, rng, n_blocks, n_queries, n_keys, d_k)
         return q, self.turn(k)
+
+    def row_spectrum(self, d_k):
+        # The turn parts the eigenvectors of q and k.
+        return None
 
     def traces(self, d_k):
         # Σ_q = p I + ρ_q 11ᵀ and R Σ_k Rᵀ = r I + ρ_k wwᵀ with w = R1: two directions apart from the identity.

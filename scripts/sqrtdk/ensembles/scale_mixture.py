@@ -18,6 +18,7 @@ class ScaleMixture(Ensemble):
     The components are uncorrelated, and yet the kurtosis of q·k does not fall off with d_k.
     """
 
+    independent_keys: ClassVar[bool] = True
     source: ClassVar[str] = "E S⁴ = E f⁴ E f'⁴ · 3 d_k (d_k + 2), f² of mean 1"
     variance_formula: ClassVar[str] = r"d_k"
 

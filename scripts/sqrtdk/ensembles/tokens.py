@@ -82,6 +82,10 @@ class SharedTokens(Ensemble):
     def exact(self, d_k):
         return Exact(0.0, float(d_k), d_k * (1 - self.cosine), 6 / d_k)
 
+    def row_spectrum(self, d_k):
+        # What all keys of a row share, softmax does not see.
+        return [(1.0, 1 - self.cosine, d_k)]
+
     def block_relative_variance(self, d_k, n_queries, n_keys):
         q, k = ((1 + (n - 1) * self.cosine**2) / n for n in (n_queries, n_keys))
         return relative_variance(d_k, q, k, q * k)

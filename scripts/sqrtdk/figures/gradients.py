@@ -4,7 +4,7 @@ from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
 NUMBER = 10
-INPUTS = ("gradient_magnitude",)
+INPUTS = ("gradient_magnitude", "gradient_crossovers", "gradient_decomposition")
 TITLE = "Gradients through softmax against d_k: root mean square and median"
 QUESTION = "Do gradients vanish in wide heads without the scale?"
 
@@ -13,6 +13,7 @@ _WORDS = {"grad_logits": "logits", "grad_query": "query"}
 _NOTHING = "No gradient was simulated."
 _WANTED = 64
 _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
+_CROSS = {"marker": "X", "markersize": 5.5, "color": style.INK, "markeredgecolor": "white", "markeredgewidth": 0.6}
 
 
 def data(frames):
@@ -26,7 +27,7 @@ def data(frames):
         drop=True
     )
     style.scalings(table["scaling"])
-    table = table.rename(columns={"estimate": "rms", "se": "rms_se"})
+    table = table.rename(columns={"estimate": "rms", "se": "rms_se"}).drop(columns="precise", errors="ignore")
     half = {name: selection.half_width(table[f"{name}_se"], table["n_blocks"]) for name in ("rms", "median")}
     table["rms_low"], table["rms_high"] = table["rms"] - half["rms"], table["rms"] + half["rms"]
     # Medians of rows that span decades err by a factor, and their error is that of the logarithm.
@@ -44,6 +45,7 @@ def draw(frames):
     keys = sorted(selection.order(table["n_keys"]))
     measures = [measure for measure in _MEASURES if measure in set(table["measure"])]
     rules = style.scalings(table["scaling"])
+    crossings = _crossings(frames, table)
     figure = panels.figure(1.0 + 1.6 * len(keys))
     grid = figure.subplots(len(keys), len(measures), sharex=True, sharey=True, squeeze=False)
     for row, n in enumerate(keys):
@@ -52,13 +54,44 @@ def draw(frames):
             cells = table[(table["n_keys"] == n) & (table["measure"] == measure)]
             for rule in rules:
                 _draw_rule(axes, cells[cells["scaling"] == rule], style.scaling(rule))
+            _draw_crossing(axes, crossings.get((measure, "median", n)), cells)
             panels.d_k_axis(axes, table["d_k"], "dₖ" if row == len(keys) - 1 else None, most=4)
             if row == 0:
                 axes.set_title(f"gradient, {_WORDS[measure]}")
         grid[row][0].set_ylabel(f"size, n = {n}")
     _limits(grid[0][0], table)
-    _legend(figure, rules)
+    _legend(figure, rules, any(_crosses(row) for (_, quantity, _), row in crossings.items() if quantity == "median"))
     return figure
+
+
+def _crossings(frames, table) -> dict:
+    """Return (measure, quantity, n_keys) -> row of the table of crossovers, for the ensemble that is shown."""
+    rows = frames["gradient_crossovers"]
+    if rows.empty:
+        return {}
+    rows = rows[rows["ensemble"] == table["ensemble"].iloc[0]].to_dict("records")
+    return {(row["measure"], row["quantity"], row["n_keys"]): row for row in rows}
+
+
+def _crosses(row) -> bool:
+    return row is not None and row["d_k_star"] == row["d_k_star"]
+
+
+def _draw_crossing(axes, row, cells) -> None:
+    """Mark where the unscaled median falls below the scaled one, at the height of the scaled."""
+    import numpy as np
+
+    scaled = cells[(cells["scaling"] == _SCALED) & (cells["median"] > 0)].sort_values("d_k")
+    if not _crosses(row) or scaled.empty:
+        return
+    star = row["d_k_star"]
+    height = float(np.exp(np.interp(np.log(star), np.log(scaled["d_k"]), np.log(scaled["median"]))))
+    axes.plot([row["ci_low"], row["ci_high"]], [height] * 2, color=style.INK, linewidth=1.1, label="_intervals")
+    axes.plot([star], [height], linestyle="none", label="_crossing", **_CROSS)
+    text = f"dₖ* = {numbers.significant(star, 2)}"
+    place = {"xytext": (-14, -32), "textcoords": "offset points", "ha": "center"}
+    line = {"arrowstyle": "-", "linewidth": 0.6, "color": style.INK, "alpha": style.MUTED}
+    axes.annotate(text, (star, height), **place, arrowprops=line, fontsize="x-small")
 
 
 def _draw_rule(axes, part, look) -> None:
@@ -89,13 +122,15 @@ def _limits(axes, table) -> None:
         panels.log_ticks(axes)
 
 
-def _legend(figure, rules) -> None:
+def _legend(figure, rules, crossing: bool) -> None:
     looks = [style.scaling(rule) for rule in rules]
     handles = [panels.key(look, linestyle="none") for look in looks]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     ink = style.Look("root mean square", style.INK, "o", style.SOLID)
     handles = [panels.key(ink), panels.key(ink, hollow=True, linestyle=style.DOTTED, label="median")]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    if crossing:
+        handles.append(panels.key(ink, label="medians cross", **_CROSS | {"linestyle": "none"}))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
 def _at(table, measure: str, rule: str, n: int, d_k: int):
@@ -134,7 +169,7 @@ def describe(frames) -> Description:
     table = data(frames)
     if table.empty:
         return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(_caption(table), _alt(table), _reading(table), _CAVEAT)
+    return Description(_caption(table), _alt(table), _reading(frames, table), _CAVEAT)
 
 
 _CAVEAT = (
@@ -152,8 +187,11 @@ def _caption(table) -> str:
         "keys) against d_k, one row of panels for each number of keys n: norm of the gradient with respect to the "
         "logits that enter softmax (left) and to the query (right), for independent standard normal gradients of the "
         "weights. Filled markers and solid lines: root mean square over rows. Hollow markers and dotted lines: "
-        f"median over rows. {rows} rows a point; bars are 95 % intervals from between independent blocks."
+        "median over rows. Crosses: the d_k from which on the unscaled median is below that with 1/√d_k. "
+        f"{rows} rows a point; bars are 95 % intervals from between independent blocks."
     )
+    if table["theory"].notna().any():
+        text += " Thin dash-dotted lines: exact root mean square."
     return text + (
         f" Largest relative standard error of a root mean square: {numbers.percent(worst)}." if worst == worst else ""
     )
@@ -176,7 +214,7 @@ def _alt(table) -> str:
     )
 
 
-def _reading(table) -> str:
+def _reading(frames, table) -> str:
     if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
         return "Without both the unscaled and the 1/√d_k rule in this run, there is nothing to compare."
     d_k, n = selection.nearest(table["d_k"], _WANTED), selection.nearest(table["n_keys"], _WANTED)
@@ -189,8 +227,8 @@ def _reading(table) -> str:
                 f"and as median {_compared(pairs['median'], 'median')}"
             )
     lead = f"The gradient without a scale against the one with 1/√d_k, at d_k = {d_k} and n = {n}: {'; '.join(words)}."
-    parts = [lead if words else "", _stories(table, int(table["d_k"].max())), _crossings(table)]
-    return " ".join(filter(None, parts))
+    parts = [lead if words else "", _parts(frames, table, n, d_k), _stories(table, int(table["d_k"].max()))]
+    return " ".join(filter(None, [*parts, _falling(frames, table)]))
 
 
 def _order(plain, scaled, column: str) -> int:
@@ -223,27 +261,55 @@ def _stories(table, d_k: int) -> str:
     return f"At d_k = {d_k} the unscaled gradient with respect to the query is {'; it is '.join(words)}."
 
 
-def _crossings(table) -> str:
-    """Say from which d_k on the typical unscaled row has the smaller gradient with respect to the logits."""
-    import numpy as np
+def _parts(frames, table, n: int, d_k: int) -> str:
+    """Say how much of the ratio of the query's gradients is the factor itself, and how much softmax."""
+    rows = frames["gradient_decomposition"]
+    if rows.empty:
+        return ""
+    row = rows[
+        (rows["ensemble"] == table["ensemble"].iloc[0])
+        & (rows["n_keys"] == n)
+        & (rows["d_k"] == d_k)
+        & (rows["scaling"] == _UNSCALED)
+    ]
+    if row.empty or not (row["rest"] > 0).all():
+        return ""
+    row = row.iloc[0]
+    return (
+        f"Of the ratio {_part(row, 'total')} for the query, the scale factor itself makes "
+        f"{numbers.significant(row['scale_part'])} and softmax {_part(row, 'softmax_part')}; a factor of "
+        f"{_part(row, 'rest')} is left for the part of the gradient along the query."
+    )
 
-    words = []
-    for n in sorted(selection.order(table["n_keys"])):
-        rows = table[(table["n_keys"] == n) & (table["measure"] == "grad_logits")]
-        wide = rows.pivot(index="d_k", columns="scaling", values="median")
-        if not {_UNSCALED, _SCALED} <= set(wide.columns):
-            continue
-        ratio = (wide[_UNSCALED] / wide[_SCALED]).clip(lower=1e-300)
-        # The last crossing: at small d_k the two are equal but for noise.
-        below = panels.crossing(ratio.index, np.log(ratio), 0.0, last=True)
-        if below is not None and ratio.iloc[-1] < 1:
-            words.append(f"{numbers.significant(below, 2)} for n = {n}")
-    if not words:
+
+def _part(row, name: str) -> str:
+    return numbers.with_error(row[name], row[f"{name}_se"])
+
+
+def _falling(frames, table) -> str:
+    """Say from which d_k on the unscaled gradient with respect to the logits is the smaller one, by both measures."""
+    found = _crossings(frames, table)
+    words = {
+        quantity: [
+            f"{_star(found[key])} for n = {n}"
+            for n in sorted(selection.order(table["n_keys"]))
+            if _crosses(found.get(key := ("grad_logits", quantity, n)))
+        ]
+        for quantity in ("median", "rms")
+    }
+    if not words["median"]:
         return (
             "The median unscaled gradient with respect to the logits does not cross the scaled one between the "
             "simulated widths."
         )
-    return (
+    text = (
         "The median unscaled gradient with respect to the logits falls below the scaled one for good at d_k of about "
-        f"{numbers.listing(words)}."
+        f"{numbers.listing(words['median'])}"
     )
+    if words["rms"]:
+        return f"{text}; its root mean square only at {numbers.listing(words['rms'])}."
+    return f"{text}; its root mean square does not, at the simulated widths."
+
+
+def _star(row) -> str:
+    return numbers.with_error(row["d_k_star"], (row["ci_high"] - row["ci_low"]) / (2 * 1.96))

@@ -1,0 +1,15 @@
+"""Repeat the much-copied count of softmax gradients below 1e-10, as it is made and in exact arithmetic."""
+
+from pathlib import Path
+
+from program import run, write_rows
+from sqrtdk import tiny_gradients
+
+
+def count_tiny_gradients(n_rows: int, seed: int, output: Path):
+    """Write one row for each d_k, scale rule, arithmetic and statistic."""
+    write_rows(output, tiny_gradients.table(n_rows, seed))
+
+
+if __name__ == "__main__":
+    run(count_tiny_gradients)

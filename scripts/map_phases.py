@@ -1,0 +1,24 @@
+"""Map where attention is frozen onto one key and where it is nearly uniform, from exact averages."""
+
+from pathlib import Path
+
+from program import run, write_rows
+from sqrtdk import phases, random_energy
+
+
+def map_phases(theory: list[Path], scalings: list, phase_map: Path, frontier: Path, entropy_scale: Path):
+    """Write the three tables.
+
+    `theory` are tables of exact averages, named by their number of keys.
+    """
+    averages = {
+        int(path.stem): random_energy.Interpolated(random_energy.read(path))
+        for path in sorted(theory, key=lambda path: int(path.stem))
+    }
+    write_rows(phase_map, phases.phase_map(averages, scalings))
+    write_rows(frontier, phases.freezing_frontier(averages))
+    write_rows(entropy_scale, phases.entropy_scales(averages))
+
+
+if __name__ == "__main__":
+    run(map_phases)

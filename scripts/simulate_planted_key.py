@@ -1,0 +1,17 @@
+"""Measure and integrate the softmax weight of one key aligned with the query, and how many other keys it withstands."""
+
+from pathlib import Path
+
+from program import run, write_rows
+from sqrtdk import planted
+
+
+def simulate_planted_key(cosines: list, scalings: list, n_others: int, seed: int, weights: Path, capacity: Path):
+    """Write one table of weights and retrievals against the number of keys, and one of the capacities."""
+    key_rows, capacity_rows = planted.table(cosines, scalings, n_others, seed)
+    write_rows(weights, key_rows)
+    write_rows(capacity, capacity_rows)
+
+
+if __name__ == "__main__":
+    run(simulate_planted_key)

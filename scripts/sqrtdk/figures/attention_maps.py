@@ -1,0 +1,197 @@
+"""Figure: one block's attention matrix in heads of growing width, without a scale and with the usual one."""
+
+from sqrtdk import numbers, style
+from sqrtdk.figures import Description, heat, panels, saving, selection
+
+NUMBER = 5
+INPUTS = ("attention_maps", "softmax_saturation")
+TITLE = "Attention matrices of one block against d_k"
+QUESTION = "What does attention look like in a wide head, with the scale and without?"
+
+_EDGES = [(i / 10) ** 2 for i in range(11)]
+"""Weights at which the colour changes, at equal steps of their root: small weights are most of a matrix."""
+_ONE_HOT = 0.5
+_NOTHING = "No attention matrix was drawn."
+_LEFT, _RIGHT, _TOP, _BELOW, _BAR = 0.62, 0.08, 0.34, 0.42, 0.62
+"""Margins in inches: of the labels, above the matrices, below each of them, and of the colour bar."""
+
+
+def data(frames):
+    """Return one row per query and matrix: the weights, to six digits, and beside them the mean over many blocks."""
+    table = frames["attention_maps"]
+    if table.empty:
+        return table
+    style.scalings(table["scaling"])
+    table = table.merge(_means(frames["softmax_saturation"], _weights(table).shape[1]), how="left")
+    reals = table.select_dtypes("float").columns
+    table[reals] = table[reals].map(lambda value: float(f"{value:.6g}"))
+    return table
+
+
+def _means(saturation, n: int):
+    """Return the mean effective keys of standard normal queries over n keys, with its standard error."""
+    names = {"estimate": "mean_effective_keys", "se": "mean_effective_keys_se"}
+    columns = ["d_k", "scaling", *names.values()]
+    if saturation.empty:
+        return saturation.reindex(columns=columns)
+    wanted = (saturation["ensemble"] == "gaussian") & (saturation["n_keys"] == n)
+    return saturation[wanted & (saturation["measure"] == "effective_keys")].rename(columns=names)[columns]
+
+
+def _weights(table):
+    return table[[column for column in table.columns if column.startswith("weight_")]]
+
+
+def _matrices(table):
+    """Yield each scale rule, width and its rows, in order."""
+    for rule in style.scalings(table["scaling"]):
+        for d_k in sorted(selection.order(table["d_k"])):
+            rows = table[(table["scaling"] == rule) & (table["d_k"] == d_k)].sort_values("query")
+            if len(rows):
+                yield rule, d_k, rows
+
+
+@saving.styled
+def draw(frames):
+    """Draw a matrix for each width, a row of them for each scale rule, in one colour scale."""
+    table = data(frames)
+    if table.empty:
+        return panels.statement(_NOTHING)
+    rules, widths = style.scalings(table["scaling"]), sorted(selection.order(table["d_k"]))
+    size = min((style.WIDTH - _LEFT - _RIGHT) / max(len(widths), 3) - 0.09, 1.5)
+    height = _TOP + len(rules) * (size + _BELOW) + _BAR
+    figure = panels.figure(height)
+    # Placed by hand, so that a stroke of known width fills a cell.
+    figure.set_layout_engine("none")
+
+    def place(left, bottom, width, tall):
+        return figure.add_axes((left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height))
+
+    for rule, d_k, rows in _matrices(table):
+        i, j = rules.index(rule), widths.index(d_k)
+        axes = place(_LEFT + j * (size + 0.09), height - _TOP - i * (size + _BELOW) - size, size, size)
+        _matrix(axes, _weights(rows).to_numpy(), 72 * size)
+        axes.set_xlabel(_below(rows), fontsize=8)
+        if i == 0:
+            axes.set_title(f"dₖ = {d_k}", loc="center")
+        if j == 0:
+            axes.set_ylabel(style.scaling(rule).label)
+    bar = place(_LEFT, 0.42, style.WIDTH - _LEFT - _RIGHT - 0.1, 0.1)
+    heat.bar(figure, bar, _EDGES, "attention weight (dot: above 0.5)", lambda edge: f"{edge:.2g}")
+    return figure
+
+
+def _matrix(axes, weights, points: float) -> None:
+    """Draw the cells as thick vertical strokes, one path for each colour: a tenth of the size of as many squares."""
+    import numpy as np
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+
+    n_queries, n_keys = weights.shape
+    level = np.clip(np.searchsorted(_EDGES, weights, side="right") - 1, 0, len(_EDGES) - 2)
+    shades = heat.colours(len(_EDGES) - 1)
+    # A patch, because the background of axes is left out of SVG files.
+    axes.add_patch(Rectangle((0, 0), n_keys, n_queries, color=shades[0], linewidth=0, label="_level_0"))
+    for i in range(1, len(shades)):
+        strokes = [stroke for key in range(n_keys) for stroke in _runs(level[:, key] == i, key + 0.5)]
+        if strokes:
+            codes = [Path.MOVETO, Path.LINETO] * (len(strokes) // 2)
+            # A little wider than a cell, so that no seam shows between neighbours.
+            width = 1.03 * points / n_keys
+            look = {"fill": False, "edgecolor": shades[i], "linewidth": width, "capstyle": "butt", "snap": False}
+            axes.add_patch(PathPatch(Path(strokes, codes), label=f"_level_{i}", **look))
+    row, key = np.nonzero(weights > _ONE_HOT)
+    axes.plot(key + 0.5, row + 0.5, ".", color=heat.DARK, markersize=2.2, markeredgewidth=0, label="_one_hot")
+    axes.set_xlim(0, n_keys)
+    axes.set_ylim(n_queries, 0)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+
+
+def _runs(marked, x: float):
+    """Yield the two ends of each run of marked cells of a column."""
+    start = None
+    for row, here in enumerate([*marked, False]):
+        if here and start is None:
+            start = row
+        elif not here and start is not None:
+            yield from ((x, start), (x, row))
+            start = None
+
+
+def _below(rows) -> str:
+    """Spell the effective keys of the matrix, and of many blocks where they were measured."""
+    text = f"{numbers.significant(rows['effective_keys'].mean(), 2)} keys"
+    average, se = rows.iloc[0][["mean_effective_keys", "mean_effective_keys_se"]]
+    return text if average != average else f"{text}\nmean {numbers.with_error(average, se)}"
+
+
+def describe(frames) -> Description:
+    """Put the figure into words."""
+    table = data(frames)
+    if table.empty:
+        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+    return Description(_caption(table), _alt(table), _reading(table), _CAVEAT)
+
+
+_CAVEAT = (
+    "One draw of random queries and keys, not a trained head: which key a query picks is chance. Colours step with the "
+    "root of the weight, so that small weights look larger than they are."
+)
+
+
+def _caption(table) -> str:
+    n_queries, n_keys = table["query"].max(), _weights(table).shape[1]
+    text = (
+        f"Attention weights of {n_queries} standard normal queries (rows) over {n_keys} keys (columns): one draw, with "
+        f"seed {table['seed'].iloc[0]}. A narrow head takes the first components of the widest one, so that all "
+        "matrices show the same block. Under each: effective keys 1/Σp², averaged over its queries"
+    )
+    measured = table["mean_effective_keys"].notna().any()
+    return text + (
+        "; below that the mean over many independent blocks, its standard error in brackets." if measured else "."
+    )
+
+
+def _effective(table, rule: str) -> list[tuple[int, float]]:
+    return [(d_k, rows["effective_keys"].mean()) for which, d_k, rows in _matrices(table) if which == rule]
+
+
+def _move(table, rule: str) -> str:
+    ends = _effective(table, rule)
+    (low, first), (high, last) = ends[0], ends[-1]
+    if low == high:
+        return f"they are {numbers.significant(first, 2)} at d_k = {low}"
+    return f"from d_k = {low} to {high} they go from {numbers.significant(first, 2)} to {numbers.significant(last, 2)}"
+
+
+def _alt(table) -> str:
+    moves = [f"{style.scaling_words(rule)} {_move(table, rule)}" for rule in style.scalings(table["scaling"])]
+    return (
+        f"Square heat maps of attention weights, one for each width. Effective keys of {_weights(table).shape[1]}: "
+        f"{'; '.join(moves)}."
+    )
+
+
+def _reading(table) -> str:
+    """Say how many queries give most of their attention to one key in the widest head, for each rule."""
+    words = []
+    d_k = table["d_k"].max()
+    for rule in style.scalings(table["scaling"]):
+        rows = table[(table["scaling"] == rule) & (table["d_k"] == d_k)]
+        hot = int((rows["largest_weight"] > _ONE_HOT).sum())
+        words.append(f"{hot} of {len(rows)} {style.scaling_words(rule)}")
+    text = f"Queries that give more than half of their attention to one key at d_k = {d_k}: {numbers.listing(words)}."
+    shared = _same_keys(table)
+    return f"{text} {shared}".strip()
+
+
+def _same_keys(table) -> str:
+    """Say that a scale leaves the order of the keys as it is, where the matrices show it."""
+    best = table.assign(best=_weights(table).to_numpy().argmax(axis=1))
+    together = best.groupby(["d_k", "query"])["best"].nunique()
+    if table["scaling"].nunique() < 2 or together.max() > 1:
+        return ""
+    return "Each query prefers the same key in both rows: the scale changes how sharp a choice is, not the choice."

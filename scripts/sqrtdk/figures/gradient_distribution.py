@@ -1,0 +1,267 @@
+"""Figure: how the size of a row's gradient is distributed over rows, and who holds the energy."""
+
+from sqrtdk import numbers, style
+from sqrtdk.figures import Description, panels, saving, selection
+
+NUMBER = 11
+INPUTS = ("gradient_distribution", "gradient_magnitude")
+TITLE = "Gradients of single rows: their distribution with and without a scale"
+QUESTION = "Do all rows lose their gradient, or do a few keep all of it?"
+
+_MEASURE = "grad_logits"
+_WANTED_D_K, _WANTED_N_KEYS = (64, 512), (64, 1024)
+_NOTHING = "No gradient was simulated."
+_UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
+_LOWEST = 1e-9
+"""Norms below are left of the panel."""
+_VANISHED = "below_1e-3"
+
+
+def _shown(values, wanted) -> list[int]:
+    return sorted({selection.nearest(values, one) for one in wanted})
+
+
+def _cells(frames):
+    """Return the statistics of the ensemble in front at the widths and numbers of keys that are shown."""
+    table = frames["gradient_distribution"]
+    if table.empty:
+        return table
+    table = table[table["ensemble"] == selection.front(table)]
+    table = table[table["d_k"].isin(_shown(table["d_k"], _WANTED_D_K))]
+    return table[table["n_keys"].isin(_shown(table["n_keys"], _WANTED_N_KEYS))].reset_index(drop=True)
+
+
+def data(frames):
+    """Return one row per point of the curves: a quantile with its 95 % interval, and the root mean square beside it."""
+    table = _cells(frames)
+    if table.empty:
+        return table
+    style.scalings(table["scaling"])
+    table = table[(table["measure"] == _MEASURE) & table["statistic"].str.startswith("quantile_")]
+    share = table["statistic"].str.removeprefix("quantile_").astype(float)
+    table = table.assign(share_of_rows=share).rename(columns={"estimate": "norm"}).drop(columns=["statistic", "se"])
+    rms = frames["gradient_magnitude"][["ensemble", "d_k", "n_keys", "scaling", "measure", "estimate", "se"]]
+    rms = rms.rename(columns={"estimate": "rms", "se": "rms_se"})
+    keys = ["ensemble", "d_k", "n_keys", "scaling", "measure"]
+    return table.merge(rms, on=keys, how="left", validate="many_to_one").reset_index(drop=True)
+
+
+@saving.styled
+def draw(frames):
+    """Draw a panel for each number of keys and width: the share of rows below a norm, one curve for each rule."""
+    table = data(frames)
+    if table.empty:
+        return panels.statement(_NOTHING)
+    statistics = _cells(frames)
+    keys, widths = (sorted(set(table[name])) for name in ("n_keys", "d_k"))
+    rules = style.scalings(table["scaling"])
+    figure = panels.figure(1.1 + 2.1 * len(keys))
+    grid = figure.subplots(len(keys), len(widths), sharex=True, sharey=True, squeeze=False)
+    _limits(grid[0][0], table)
+    for row, n in zip(grid, keys, strict=True):
+        for axes, d_k in zip(row, widths, strict=True):
+            cells = table[(table["n_keys"] == n) & (table["d_k"] == d_k)]
+            for rule in rules:
+                _curve(axes, cells[cells["scaling"] == rule], style.scaling(rule))
+            _energies(axes, [(rule, _statistic(statistics, rule, n, d_k, "top_tenth_energy")) for rule in rules])
+            axes.axvline(1e-3, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
+            axes.set_title(f"dₖ = {d_k}, n = {n}", loc="left")
+        row[0].set_ylabel("share of rows below")
+    for axes in grid[-1]:
+        axes.set_xlabel("norm of a row's gradient")
+    _legend(figure, rules)
+    return figure
+
+
+def _curve(axes, part, look) -> None:
+    import numpy as np
+
+    if part.empty:
+        return
+    part = part.sort_values("share_of_rows")
+    norm = part["norm"].where(part["norm"] > 0).to_numpy(dtype=float)
+    share = part["share_of_rows"].to_numpy(dtype=float)
+    low = part["low"].clip(lower=1e-300).to_numpy(dtype=float)
+    if np.isfinite(norm).any():
+        axes.fill_betweenx(share, low, part["high"].clip(lower=1e-300), color=look.colour, alpha=0.25, linewidth=0)
+    axes.plot(
+        norm, share, color=look.colour, linestyle=look.dash, linewidth=1.2, marker=look.marker, markersize=2.4,
+        label=panels.POINTS,
+    )  # fmt: skip
+    median = part.loc[(part["share_of_rows"] - 0.5).abs().idxmin(), "norm"]
+    if median > 0:
+        axes.plot(
+            [median], [0.5], linestyle="none", marker=look.marker, markersize=6, color=look.colour,
+            markerfacecolor="none", label="_median",
+        )  # fmt: skip
+    rms, known = part["rms"].iloc[0], np.isfinite(norm)
+    if rms > 0 and known.sum() > 1:
+        height = float(np.interp(np.log(rms), np.log(norm[known]), share[known]))
+        axes.plot([rms], [height], linestyle="none", marker=look.marker, markersize=6, color=look.colour, label="_rms")
+
+
+def _energies(axes, found) -> None:
+    """Write, for each rule, the share of energy in the top tenth of the rows."""
+    lines = [(rule, row) for rule, row in found if row is not None and row["estimate"] == row["estimate"]]
+    if not lines:
+        return
+    axes.text(0.03, 0.96, "energy in top 10 % of rows", transform=axes.transAxes, va="top", fontsize="x-small")
+    for position, (rule, row) in enumerate(lines):
+        look = style.scaling(rule)
+        text = f"{look.label}: {numbers.percent(row['estimate'], 0)}"
+        height = 0.86 - 0.1 * position
+        axes.text(0.03, height, text, transform=axes.transAxes, va="top", fontsize="x-small", color=look.colour)
+
+
+def _limits(axes, table) -> None:
+    seen = selection.finite(table[["norm", "rms"]])
+    seen = seen[seen > 0]
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1)
+    if not len(seen) or seen.max() <= _LOWEST:
+        axes.set_xlim(_LOWEST, 1)
+        return
+    axes.set_xlim(max(seen.min() / 2, _LOWEST), seen.max() * 3)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    low, high = axes.get_xlim()
+    powers = range(-9, 6, 3) if high / low > 1e5 else range(-9, 6)
+    axes.set_xticks([10.0**power for power in powers if low <= 10.0**power <= high])
+    axes.xaxis.set_major_formatter(panels.tick_text)
+    axes.minorticks_off()
+
+
+def _legend(figure, rules) -> None:
+    handles = [panels.key(style.scaling(rule)) for rule in rules]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    ink = style.Look("root mean square", style.INK, "o", style.SOLID)
+    handles = [
+        panels.key(ink, linestyle="none", markersize=6),
+        panels.key(ink, hollow=True, linestyle="none", markersize=6, label="median"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+
+
+def _statistic(statistics, rule: str, n: int, d_k: int, name: str, measure: str = _MEASURE):
+    rows = statistics[
+        (statistics["measure"] == measure)
+        & (statistics["scaling"] == rule)
+        & (statistics["n_keys"] == n)
+        & (statistics["d_k"] == d_k)
+        & (statistics["statistic"] == name)
+    ]
+    return rows.iloc[0] if len(rows) else None
+
+
+def describe(frames) -> Description:
+    """Put the figure into words."""
+    table = data(frames)
+    if table.empty:
+        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+    statistics = _cells(frames)
+    return Description(_caption(table), _alt(table, statistics), _reading(table, statistics), _CAVEAT)
+
+
+_CAVEAT = (
+    "The gradient that arrives at the weights is drawn independent of them, with variance 1 for each key; in training "
+    "it depends on the loss. A row whose gradient is small here gives little to this step, but rows differ from step "
+    "to step: what a parameter receives is the sum over rows, to which the few large ones contribute most."
+)
+
+
+def _caption(table) -> str:
+    rows = numbers.count_range(table["n_rows"])
+    return (
+        f"Share of attention rows ({style.ensemble_label(table['ensemble'].iloc[0])} queries and keys) whose gradient "
+        "with respect to the logits has a norm below the value on the axis, one panel for each d_k and number of keys "
+        "n, one curve for each scale rule. Small markers: quantiles, with 95 % intervals from between independent "
+        f"blocks as shaded bands; {rows} rows a curve. Large markers: root mean square (filled) and median (hollow). "
+        "The vertical line is at 10⁻³. Percentages: share of the sum of squared norms that the tenth of the rows with "
+        "the largest gradients has. All rules see the same draws; norms below 10⁻⁹ are left of the panels."
+    )
+
+
+def _below(row) -> str:
+    """Spell a share of rows below a threshold, or its bound where no row, or every row, is."""
+    if row["estimate"] == 0:
+        return f"less than {numbers.significant(100 * row['high'], 2)} %"
+    if row["estimate"] == 1:
+        return f"more than {numbers.percent(row['low'])}"
+    if row["se"] == row["se"]:
+        return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
+    return numbers.percent(row["estimate"])
+
+
+def _energy(row) -> str:
+    if row is None or row["estimate"] != row["estimate"]:
+        return "no energy at all"
+    if row["se"] == row["se"]:
+        return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
+    return numbers.percent(row["estimate"])
+
+
+def _alt(table, statistics) -> str:
+    parts = []
+    rules = [rule for rule in style.scalings(table["scaling"]) if rule in (_UNSCALED, _SCALED)]
+    for n in sorted(set(table["n_keys"])):
+        for d_k in sorted(set(table["d_k"])):
+            for rule in rules or style.scalings(table["scaling"]):
+                below = _statistic(statistics, rule, n, d_k, _VANISHED)
+                cell = table[(table["n_keys"] == n) & (table["d_k"] == d_k) & (table["scaling"] == rule)]
+                if below is not None and len(cell):
+                    median = cell.loc[(cell["share_of_rows"] - 0.5).abs().idxmin(), "norm"]
+                    parts.append(
+                        f"d_k = {d_k}, n = {n}, {style.scaling_words(rule)}: median {numbers.significant(median, 2)}, "
+                        f"root mean square {numbers.significant(cell['rms'].iloc[0], 2)}, {_below(below)} of rows "
+                        "below 10⁻³"
+                    )
+    return f"Cumulative curves of gradient norms over rows on a log axis. {'; '.join(parts)}."
+
+
+def _reading(table, statistics) -> str:
+    if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
+        return "Without both the unscaled and the 1/√d_k rule in this run, there is nothing to compare."
+    words = []
+    for n in sorted(set(table["n_keys"])):
+        for d_k in sorted(set(table["d_k"])):
+            found = [
+                _statistic(statistics, rule, n, d_k, name)
+                for name in (_VANISHED, "top_tenth_energy")
+                for rule in (_UNSCALED, _SCALED)
+            ]
+            if all(row is not None for row in found):
+                words.append(
+                    f"at d_k = {d_k} and n = {n}, {_below(found[0])} of the unscaled rows are below 10⁻³ "
+                    f"({_below(found[1])} with 1/√d_k), and the tenth with the largest gradients holds "
+                    f"{_energy(found[2])} of the energy ({_energy(found[3])})"
+                )
+    d_k, n = max(table["d_k"]), max(table["n_keys"])
+    verdict = _verdict(*(_statistic(statistics, rule, n, d_k, "top_tenth_energy") for rule in (_UNSCALED, _SCALED)))
+    return " ".join(filter(None, [selection.sentence("; ".join(words)) if words else "", verdict, _query(statistics)]))
+
+
+def _verdict(plain, scaled) -> str:
+    """Say whether the unscaled rows hold their gradient more unevenly, at the largest width and number of keys."""
+    if plain is None or scaled is None or not abs(plain["estimate"] - scaled["estimate"]) >= 0:
+        return ""
+    if abs(plain["estimate"] - scaled["estimate"]) <= selection.noise(plain["se"], scaled["se"]):
+        return "Both rules share the gradient alike among the rows, within three standard errors."
+    if plain["estimate"] > scaled["estimate"]:
+        return (
+            "Without a scale a few rows, those in which two keys nearly tie, keep most of the gradient, and the others "
+            "lose theirs; with the scale all rows have about the same."
+            if plain["estimate"] > 0.5
+            else "Without a scale the gradient is shared less evenly among the rows."
+        )
+    return "With the scale the gradient is shared less evenly among the rows than without."
+
+
+def _query(statistics) -> str:
+    """Say the same of the gradient that reaches the query, at the widest and longest."""
+    n, d_k = max(statistics["n_keys"]), max(statistics["d_k"])
+    found = [_statistic(statistics, rule, n, d_k, _VANISHED, "grad_query") for rule in (_UNSCALED, _SCALED)]
+    if any(row is None for row in found):
+        return ""
+    return (
+        f"Of the gradients with respect to the query at d_k = {d_k} and n = {n}, {_below(found[0])} are below 10⁻³ "
+        f"without a scale, and {_below(found[1])} with 1/√d_k."
+    )

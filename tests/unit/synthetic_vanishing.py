@@ -1,0 +1,52 @@
+"""Tables on how gradients are distributed over rows, from synthetic rows of softmax, for tests of what reads them."""
+
+import pandas as pd
+
+from sqrtdk import crossovers, distribution
+
+N_BLOCKS = 20
+
+
+def gradient_distribution(ensembles, d_k, n_keys, scalings, seed=3, n_rows=300) -> pd.DataFrame:
+    import synthetic_results as synthetic
+
+    rows = []
+    for name in ensembles:
+        number = seed + synthetic.ENSEMBLES_ORDER.get(name, 99)
+        for d in d_k:
+            for n in n_keys:
+                for scaling in scalings:
+                    _, norms = synthetic._rows_of_softmax(d, n, scaling, number, n_rows)
+                    for measure, values in (("jacobian_frobenius", norms["grad_logits"]), *norms.items()):
+                        uniform = (n - 1) ** 0.5 / n if measure in ("jacobian_frobenius", "grad_logits") else None
+                        key = dict(ensemble=name, d_k=d, n_keys=n, scaling=scaling, measure=measure)
+                        size = dict(n_rows=n_rows, n_blocks=N_BLOCKS)
+                        found = distribution.statistics(values.reshape(N_BLOCKS, -1), uniform)
+                        rows += [key | row | size for row in found]
+    return pd.DataFrame(rows)
+
+
+def tables(ensembles, d_k, n_keys, scalings, n_rows=300) -> dict[str, pd.DataFrame]:
+    """Return the three tables of one run, whose crossovers are those of its gradients."""
+    import synthetic_results as synthetic
+
+    arguments = ensembles, d_k, n_keys, scalings
+    gradients = synthetic.gradient_magnitude(*arguments, n_rows=n_rows)
+    return {"gradient_distribution": gradient_distribution(*arguments, n_rows=n_rows), **compared(gradients)}
+
+
+def compared(gradients: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the tables that compare gradients with and without the scale."""
+    sizes = {}
+    for row in gradients.to_dict("records"):
+        if row["measure"] in crossovers.MEASURES:
+            for quantity, value, se in (("median", "median", "median_se"), ("rms", "estimate", "se")):
+                cells = sizes.setdefault((row["ensemble"], row["n_keys"], row["measure"], quantity), {})
+                cells[row["d_k"], row["scaling"]] = row[value], row[se], row["n_blocks"]
+    rows = gradients.astype(object).where(gradients.notna(), None).to_dict("records")
+    return {
+        "gradient_crossovers": pd.DataFrame(crossovers.crossovers(sizes), columns=crossovers.CROSSOVER_COLUMNS),
+        "gradient_decomposition": pd.DataFrame(
+            crossovers.decomposition(rows), columns=crossovers.DECOMPOSITION_COLUMNS
+        ),
+    }

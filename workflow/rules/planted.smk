@@ -1,0 +1,28 @@
+# Needs: the scale rules, the cosines of the planted key and the seed of the configuration.
+# Makes: results/planted_key.csv and results/planted_capacity.csv.
+
+
+rule simulate_planted_key:
+    input:
+        script=script("simulate_planted_key"),
+    output:
+        weights="results/planted_key.csv",
+        capacity="results/planted_capacity.csv",
+    params:
+        cosines=as_json(CONFIG["planted_cosine"]),
+        scalings=as_json(CONFIG["scalings"]),
+        n_others=CONFIG["example_rows"],
+        seed=CONFIG["seed"],
+        versions=versions("numpy", "scipy"),
+    log:
+        "results/logs/simulate_planted_key.log",
+    benchmark:
+        "results/benchmarks/simulate_planted_key.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "measure the weight of one key that is aligned with the query"
+    shell:
+        "python {input.script[0]:q} --cosines {params.cosines:q} --scalings {params.scalings:q}"
+        " --n-others {params.n_others} --seed {params.seed} --weights {output.weights:q} --capacity {output.capacity:q}"
+        " > {log:q} 2>&1"
