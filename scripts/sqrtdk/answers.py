@@ -15,8 +15,6 @@ DISTINCT = 3.0
 """Two numbers differ, in the words of the report, when they are more than this many combined standard errors apart."""
 MARGIN = 0.1
 """A head's logits count as having standard deviation 1 within this margin."""
-COVERED, FARTHEST = 1.959963984540054, 5.0
-"""Half width of the 95 % interval of a normal deviate, and one that chance does not reach."""
 
 
 @dataclass(frozen=True)
@@ -228,30 +226,6 @@ def real_heads(frame: pd.DataFrame) -> list[Sentence]:
     return sentences
 
 
-def calibration(moments: pd.DataFrame) -> list[Sentence]:
-    """Say whether the standard errors can be trusted: the share of exact values within 1.96 of them, and the worst."""
-    rows, scores = tables.simulated(moments).to_dict("records"), []
-    for row in rows:
-        for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
-            if quantity == "excess_kurtosis" and not row["kurtosis_trusted"]:
-                continue
-            z = tables.z_score(row[quantity], row[f"{quantity}_se"], row[f"exact_{quantity}"])
-            scores += [] if z is None else [abs(z)]
-    if not scores:
-        return [Sentence("answer.calibration.none")]
-    share = sum(z <= COVERED for z in scores) / len(scores)
-    # One cell's quantities share their draws, so the binomial error counts cells.
-    allowed = DISTINCT * math.sqrt(0.95 * 0.05 / len(rows))
-    values = {
-        "count": numbers.count(len(scores)),
-        "share": numbers.percent(share),
-        "worst": numbers.significant(max(scores), 2),
-        "covered": numbers.significant(COVERED),
-    }
-    verdict = "poor" if abs(share - 0.95) > allowed else "far" if max(scores) > FARTHEST else "good"
-    return [Sentence(f"answer.calibration.{verdict}", values)]
-
-
 def selected_laws(variance_laws: pd.DataFrame) -> list[Sentence]:
     """Group the ensembles by the law that was selected for their variance, and name those whose law is rejected."""
     groups: dict[str, list[str]] = {}
@@ -370,6 +344,8 @@ def sharpened(heads: pd.DataFrame) -> list[Sentence]:
 
 def follows(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list[Sentence]]:
     """Return what follows from each figure, by figure id; a figure that is not here says it by its caption alone."""
+    from sqrtdk import calibrating
+
     moments = frames["moments"]
     return {
         "variance-law": spread(moments, setting),
@@ -379,13 +355,13 @@ def follows(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list
         "gradients": gradient_by_keys(frames["gradient_magnitude"], setting),
         "real-heads": sharpened(frames["real_heads"]),
         "kurtosis": tails(moments),
-        "calibration": calibration(moments),
+        "calibration": calibrating.moments(moments),
     }
 
 
 def headline(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list[Sentence]]:
     """Return the answer by topic: variance, softmax, gradients, real heads, and whether its errors can be trusted."""
-    from sqrtdk import vanishing  # which is made of this module's sentences
+    from sqrtdk import calibrating, vanishing  # which are made of this module's sentences
 
     moments, fits, gradients = frames["moments"], frames["variance_laws"], frames["gradient_magnitude"]
     return {
@@ -396,5 +372,5 @@ def headline(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, lis
         "gradient_query": gradient(gradients, setting, "grad_query"),
         "vanishing": vanishing.sentences(frames, setting),
         "heads": real_heads(frames["real_heads"]),
-        "trust": calibration(moments),
+        "trust": [*calibrating.moments(moments), *calibrating.theory(frames["softmax_saturation"], gradients)],
     }

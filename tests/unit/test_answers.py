@@ -11,7 +11,7 @@ import synthetic_results
 import synthetic_vanishing
 import yaml
 
-from sqrtdk import answers, laws, rendering, vanishing
+from sqrtdk import answers, calibrating, laws, rendering, vanishing
 from sqrtdk.answers import Setting, compare
 
 WORDS = Path(__file__).resolve().parents[2] / "report" / "words" / "en.yaml"
@@ -231,20 +231,31 @@ def test_every_dump_has_a_sentence_and_no_dump_another():
 
 
 def test_calibration_knows_errors_that_are_too_small():
-    assert keys(answers.calibration(MOMENTS)) == ["answer.calibration.good"]
+    assert keys(calibrating.moments(MOMENTS)) == ["answer.calibration.good"]
     columns = [name for name in MOMENTS if name.endswith("_se")]
     proud = MOMENTS.assign(**{name: MOMENTS[name] / 3 for name in columns})
     modest = MOMENTS.assign(**{name: MOMENTS[name] * 30 for name in columns})
-    assert keys(answers.calibration(proud)) == ["answer.calibration.poor"]
+    assert keys(calibrating.moments(proud)) == ["answer.calibration.poor"]
     # Errors that are far too large cover everything: with this few cells 100 % cannot be told from 95 %.
-    assert answers.calibration(modest)[0].values["share"] == "100.0 %"
+    assert calibrating.moments(modest)[0].values["share"] == "100.0 %"
     exact = [name for name in MOMENTS if name.startswith("exact_")]
-    assert keys(answers.calibration(MOMENTS.assign(**dict.fromkeys(exact, np.nan)))) == ["answer.calibration.none"]
+    assert keys(calibrating.moments(MOMENTS.assign(**dict.fromkeys(exact, np.nan)))) == ["answer.calibration.none"]
+
+
+def test_softmax_is_held_against_theory_where_its_errors_are_trusted():
+    rows = pd.DataFrame(
+        {"estimate": [1.0, 1.1, 2.0], "se": 0.1, "theory": [1.05, 1.0, 1.0], "trusted": [True, True, False]}
+    )
+    found = calibrating.theory(rows, rows.iloc[:0])
+    assert keys(found) == ["answer.theory.good"]
+    assert found[0].values | {"covered": ""} == dict(count="2", share="100.0 %", worst="1.0", left_out="1", covered="")
+    assert keys(calibrating.theory(rows.assign(trusted=True), rows.iloc[:0])) == ["answer.theory.far"]
+    assert calibrating.theory(rows.assign(theory=np.nan), rows.iloc[:0]) == []
 
 
 def test_calibration_leaves_out_what_is_not_trusted():
     wild = MOMENTS.assign(excess_kurtosis=MOMENTS["excess_kurtosis"].where(MOMENTS["kurtosis_trusted"], 1e6))
-    assert answers.calibration(wild)[0].values == answers.calibration(MOMENTS)[0].values
+    assert calibrating.moments(wild)[0].values == calibrating.moments(MOMENTS)[0].values
 
 
 # ---- what follows ----------------------------------------------------------------------------------------------------
@@ -319,6 +330,7 @@ def possible() -> set[str]:
         "answer.softmax": VERDICTS,
         "answer.heads": ("none", "few", "most", "all"),
         "answer.calibration": ("good", "poor", "far", "none"),
+        "answer.theory": ("good", "far"),
         "follows.selected": ("linear", "power", "affine", "quadratic", "none", "rejected"),
         "follows.spread": ("one", "many"),
         "follows.shape": ("agrees", "differs", "alone", "unsure"),

@@ -20,8 +20,10 @@ from sqrtdk.saturation import simulate_cell
 from sqrtdk.scalings import SCALINGS, names
 
 GAUSSIAN = ensembles.build({"family": "gaussian"})
-SATURATION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,theory,n_rows,n_blocks,precise"
-GRADIENT_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,median,median_se,theory,n_rows,n_blocks,precise"
+SATURATION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,theory,n_rows,n_blocks,trusted,precise"
+GRADIENT_COLUMNS = (
+    "ensemble,d_k,n_keys,scaling,measure,estimate,se,median,median_se,theory,n_rows,n_blocks,trusted,precise"
+)
 DISTRIBUTION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,statistic,estimate,se,low,high,n_rows,n_blocks"
 GRADIENT_MEASURES = [name + suffix for suffix in ("", "_values") for name in ("grad_logits", "grad_query", "grad_key")]
 
@@ -336,12 +338,28 @@ def test_pilot_is_discarded(monkeypatch):
     assert cell(8, [16], n_logits=40_000) == first
 
 
+@pytest.mark.parametrize("sigma", [0.3, 3.0])
+def test_an_error_is_trusted_while_its_interval_misses_less_than_5_percent_on_either_side(sigma):
+    # Lognormal blocks: the means of 100 of them are nearly normal, or anything but.
+    rng = np.random.default_rng(20170612)
+    blocks = np.exp(sigma * rng.standard_normal((2000, 100)))
+    deviation = (blocks.mean(axis=1) - np.exp(sigma**2 / 2)) / (blocks.std(axis=1, ddof=1) / 10)
+    missed = max(np.mean(deviation > 1.984), np.mean(deviation < -1.984))
+    trusted = np.mean([saturation.is_nearly_normal(row) for row in blocks])
+    assert (missed < 0.05 and trusted > 0.9) if sigma < 1 else (missed > 0.3 and trusted < 0.02)
+
+
+def test_blocks_without_spread_are_trusted():
+    assert saturation.is_nearly_normal(np.zeros(40))
+    assert saturation.is_nearly_normal(np.full(40, 0.3))
+
+
 def test_precise_says_whether_the_goal_is_met():
     saturations, gradients = cell(64, [64], scalings=["none", "1/sqrt(d_k)"], n_logits=30_000)
     found = {}
     for row in saturations + gradients:
         goal = row_plan.GOALS.get(row["measure"])
-        assert row["precise"] is (None if goal is None else row["se"] <= goal * row["estimate"])
+        assert row["precise"] is (None if goal is None else row["trusted"] and row["se"] <= goal * row["estimate"])
         found.setdefault(row["precise"], set()).add(row["measure"])
     assert {True, False, None} == set(found)
     assert {"entropy", "participation_ratio", "jacobian_frobenius", "grad_query_values"} <= found[True] | found[False]

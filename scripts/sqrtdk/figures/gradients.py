@@ -27,7 +27,9 @@ def data(frames):
         drop=True
     )
     style.scalings(table["scaling"])
-    table = table.rename(columns={"estimate": "rms", "se": "rms_se"}).drop(columns="precise", errors="ignore")
+    table = table.rename(columns={"estimate": "rms", "se": "rms_se"}).drop(
+        columns=["trusted", "precise"], errors="ignore"
+    )
     half = {name: selection.half_width(table[f"{name}_se"], table["n_blocks"]) for name in ("rms", "median")}
     table["rms_low"], table["rms_high"] = table["rms"] - half["rms"], table["rms"] + half["rms"]
     # Medians of rows that span decades err by a factor, and their error is that of the logarithm.

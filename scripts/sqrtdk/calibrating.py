@@ -1,0 +1,56 @@
+"""Whether the standard errors of a run can be trusted: its estimates held against exact values."""
+
+import math
+
+import pandas as pd
+
+from sqrtdk import numbers, tables
+from sqrtdk.answers import DISTINCT, Sentence
+
+COVERED, FARTHEST = 1.959963984540054, 5.0
+"""Half width of the 95 % interval of a normal deviate, and one that chance does not reach."""
+
+
+def moments(frame: pd.DataFrame) -> list[Sentence]:
+    """Say whether the standard errors can be trusted: the share of exact values within 1.96 of them, and the worst."""
+    rows, scores = tables.simulated(frame).to_dict("records"), []
+    for row in rows:
+        for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
+            if quantity == "excess_kurtosis" and not row["kurtosis_trusted"]:
+                continue
+            z = tables.z_score(row[quantity], row[f"{quantity}_se"], row[f"exact_{quantity}"])
+            scores += [] if z is None else [abs(z)]
+    if not scores:
+        return [Sentence("answer.calibration.none")]
+    share = sum(z <= COVERED for z in scores) / len(scores)
+    # One cell's quantities share their draws, so the binomial error counts cells.
+    allowed = DISTINCT * math.sqrt(0.95 * 0.05 / len(rows))
+    values = {
+        "count": numbers.count(len(scores)),
+        "share": numbers.percent(share),
+        "worst": numbers.significant(max(scores), 2),
+        "covered": numbers.significant(COVERED),
+    }
+    verdict = "poor" if abs(share - 0.95) > allowed else "far" if max(scores) > FARTHEST else "good"
+    return [Sentence(f"answer.calibration.{verdict}", values)]
+
+
+def theory(saturation: pd.DataFrame, gradients: pd.DataFrame) -> list[Sentence]:
+    """Say how far softmax measures and gradients are from exact theory, where their errors are trusted.
+
+    Measures and scale rules of one cell share their rows, so that the share has no simple error of its own.
+    """
+    rows = pd.concat([saturation, gradients], ignore_index=True)
+    rows = rows[rows["theory"].notna() & (rows["se"] > 0)]
+    trusted = rows[rows["trusted"].map(lambda value: str(value).lower() == "true").astype(bool)]
+    if trusted.empty:
+        return []
+    z = ((trusted["estimate"] - trusted["theory"]) / trusted["se"]).abs()
+    values = {
+        "count": numbers.count(len(z)),
+        "share": numbers.percent((z <= COVERED).mean()),
+        "worst": numbers.significant(z.max(), 2),
+        "covered": numbers.significant(COVERED),
+        "left_out": numbers.count(len(rows) - len(trusted)),
+    }
+    return [Sentence(f"answer.theory.{'far' if z.max() > FARTHEST else 'good'}", values)]
