@@ -5,7 +5,7 @@ from pathlib import Path
 
 from program import run, write_rows
 from sqrtdk import ensembles, random_energy, row_theory
-from sqrtdk.scalings import SCALINGS
+from sqrtdk.variants import parse
 
 
 def collect_softmax(
@@ -40,8 +40,10 @@ def collect_softmax(
                     if mixed and "theory" in row:
                         key = name, d_k, int(row["n_keys"]), row["scaling"]
                         if key not in known:
-                            factor = SCALINGS[key[3]].factor(d_k, key[2])
-                            known[key] = row_theory.measures(mixed, key[2], factor, averages[key[2]])
+                            factor = parse(key[3]).factor(d_k, key[2])
+                            known[key] = (
+                                {} if factor is None else row_theory.measures(mixed, key[2], factor, averages[key[2]])
+                            )
                         row["theory"] = known[key].get(row["measure"])
                     rows.append(row)
         write_rows(output, rows)

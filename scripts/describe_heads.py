@@ -4,15 +4,14 @@ import json
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk import heads
-from sqrtdk.scalings import SCALINGS
+from sqrtdk import heads, variants
 
 
 def describe_heads(dump: str, file: Path, scaling: str, output: Path):
     """Write one JSON list of heads."""
     arrays = heads.read_dump(file)
     d_k, n_tokens = arrays.q.shape[-1], arrays.k.shape[-2]
-    rows = heads.describe_dump(arrays, dump, scaling, SCALINGS[scaling].factor(d_k, n_tokens))
+    rows = heads.describe_dump(arrays, dump, scaling, variants.parse(scaling).factor(d_k, n_tokens))
     write_text(output, json.dumps(rows, allow_nan=False) + "\n")
 
 

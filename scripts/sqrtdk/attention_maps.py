@@ -1,7 +1,7 @@
 """The attention matrix of one block of queries and keys, in narrow and wide heads, with and without the usual scale."""
 
 from . import softmax, streams
-from .scalings import SCALINGS
+from .variants import parse
 
 N = 16
 """Queries, and keys, of the block."""
@@ -24,7 +24,7 @@ def attention_maps(seed: int) -> list[dict]:
     for d_k in D_K:
         ranked = softmax.rank(q[:, :d_k] @ k[:, :d_k].T)
         for rule in RULES:
-            row = ranked.soften(SCALINGS[rule].factor(d_k, N))
+            row = ranked.soften(parse(rule).factor(d_k, N))
             found = zip(softmax.weights(row).tolist(), softmax.effective_keys(row).tolist(), strict=True)
             for query, (weights, effective) in enumerate(found, start=1):
                 identity = {"seed": seed, "d_k": d_k, "scaling": rule, "query": query}

@@ -9,10 +9,11 @@ from .config_rules import (
     dump_problems,
     find_file,
     read_ensembles,
+    read_variants,
     removal_problems,
     specification,
 )
-from .config_schema import allowed, load_schema, schema_problems, with_registries
+from .config_schema import allowed, load_schema, schema_problems
 from .config_sources import argument_problems, file_names, file_problems, literal_texts
 from .config_values import plain_step, understand
 
@@ -24,7 +25,6 @@ __all__ = [
     "load_schema",
     "specification",
     "validate",
-    "with_registries",
 ]
 
 
@@ -45,12 +45,13 @@ def validate(
     """
     if not isinstance(config, Mapping):
         raise ConfigError([Problem((), config, "allowed: a mapping of keys to values")])
-    schema, files, arguments = with_registries(schema), list(files), list(arguments or ())
+    files, arguments = list(files), list(arguments or ())
     defaults = {key: part["default"] for key, part in schema["properties"].items() if "default" in part}
     given = {**defaults, **config, **literal_texts(arguments, schema)}
     understood = understand(given, schema)
     refused = schema_problems(understood, schema, given)
     widths, n_keys = (_sound_items(understood, key, refused) for key in ("d_k", "n_keys"))
+    spelled, variant_problems = read_variants(understood, given)
     ensembles, dumps = (_entries(understood, key) for key in ("ensembles", "dumps"))
     specs, spec_problems = read_ensembles(ensembles, given, widths, n_keys)
     written = [file_names(path) for path in reversed(files)]
@@ -58,10 +59,11 @@ def validate(
         *(problem for path in files for problem in file_problems(path)),
         *argument_problems(arguments),
         *refused,
+        *variant_problems,
         *removal_problems(given, schema, written),
         *spec_problems,
         *dump_problems(dumps, list(folders)),
-        *clashes(ensembles, dumps),
+        *clashes(ensembles, dumps, spelled["scalings"], widths, n_keys),
     ]
     if problems:
         position = {key: index for index, key in enumerate(schema["properties"])}
@@ -72,6 +74,9 @@ def validate(
         "dumps": _in_order(dumps, [names.get("dumps", []) for names in written]),
         "d_k": sorted(widths),
         "n_keys": sorted(n_keys),
+        "alternatives_d_k": sorted(understood["alternatives_d_k"]),
+        "alternatives_n_keys": sorted(understood["alternatives_n_keys"]),
+        **spelled,
     }
 
 

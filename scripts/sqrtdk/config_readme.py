@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from . import ensembles, scalings
 from .config_rules import MAX_HELD_KEYS, MAX_KEY_MATRIX, TOKEN_COPIES
-from .config_schema import allowed, with_registries
+from .config_schema import allowed
 from .ensembles.iid import Iid
 
 LIMITS = {"MAX_HELD_KEYS": MAX_HELD_KEYS, "MAX_KEY_MATRIX": MAX_KEY_MATRIX, "TOKEN_COPIES": TOKEN_COPIES}
@@ -82,7 +82,6 @@ which the two disagree is refused with the reason, and one without finite moment
 
 def render(schema: Mapping) -> str:
     """Return the guide as Markdown; the same schema and registries give the same text."""
-    schema = with_registries(schema)
     introduction = INTRODUCTION
     for name, limit in LIMITS.items():
         introduction = introduction.replace(f"{{{name}}}", str(limit))
@@ -129,9 +128,47 @@ def _parameters(family: type[ensembles.Ensemble]) -> list[str]:
 
 
 def _scale_rules() -> list[str]:
-    rows = ([f"`{rule.name}`", f"{rule.factor(64, 1):g}", rule.source] for rule in scalings.SCALINGS.values())
-    lines = ["## Scale rules", "", "What q·k is multiplied by before softmax.", ""]
-    return [*lines, *_table(["rule", "factor at d_k = 64", "source"], rows)]
+    from .attention import NORMALISERS
+    from .transforms import TRANSFORMS
+
+    lines = [
+        "## Variants of attention",
+        "",
+        "A variant is written `SCALE | TRANSFORM | NORMALISER`, of which only the scale is needed, each by its name,",
+        "or with parameters in brackets: `none`, `ssmax(s=0.5)`, `1/sqrt(d_k) | soft_cap(cap=30)`, `none | sparsemax`.",
+        "The factor of a scale rule is that at d_k = 64 and 64 keys; without one it depends on the scores. Stages that",
+        "rest on the factor itself (phase map, planted key) leave out rules without one.",
+        "",
+        "### Scale rules",
+        "",
+    ]
+    rows = (
+        [
+            f"`{rule.name}`",
+            _factor(rule),
+            _bracketed(rule.parameters),
+            "; ".join(filter(None, (rule.source, rule.remark))),
+        ]
+        for rule in scalings.SCALINGS.values()
+    )
+    lines += _table(["rule", "factor", "parameters", "source"], rows)
+    rows = ([f"`{t.name}`", _bracketed(t.parameters), t.source] for t in TRANSFORMS.values())
+    lines += ["### Score transforms", "", *_table(["transform", "parameters", "source"], rows)]
+    rows = ([f"`{name}`", _bracketed(one.parameters()), one.source] for name, one in NORMALISERS.items())
+    return [*lines, "### Normalisers", "", *_table(["normaliser", "parameters", "source"], rows)]
+
+
+def _factor(rule: scalings.Scaling) -> str:
+    defaults = {parameter.name: parameter.default for parameter in rule.parameters}
+    return "" if rule.factor is None else f"{rule.factor(64, 64, **defaults):.4g}"
+
+
+def _bracketed(parameters: Iterable) -> str:
+    return "; ".join(f"`{p.name}`: {p.description}, {p.domain}, {_default(p)}" for p in parameters)
+
+
+def _default(parameter) -> str:
+    return "required" if parameter.default is None else f"default {parameter.default:g}"
 
 
 def _table(header: list[str], rows: Iterable[list[str]]) -> list[str]:

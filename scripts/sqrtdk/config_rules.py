@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from . import ensembles, heads
+from . import ensembles, heads, variants
 from .config_messages import MISSING, Problem, nearest
 from .config_schema import colon_hint, look_up
 from .config_values import is_removed, read_boolean, read_integer, read_mapping, read_number, read_text, without_removed
@@ -104,6 +104,33 @@ def _width_problems(path: tuple, raw: Mapping, ensemble: ensembles.Ensemble, wid
     return [Problem(path, raw, f"{where}: {reason}") for reason in refused[width]]
 
 
+def read_variants(understood: Mapping, given: Mapping) -> tuple[dict, list[Problem]]:
+    """Return the lists of variants of attention in canonical spelling, and what is wrong with them.
+
+    `scalings` are measured wherever softmax is, so that they end before the normaliser.
+    """
+    spelled, problems = {}, []
+    for key in ("scalings", "alternatives"):
+        spelled[key] = []
+        for position, text in enumerate(understood[key] if isinstance(understood[key], list) else []):
+            path = (key, position)
+            if not isinstance(text, str):
+                continue
+            try:
+                variant = variants.parse(text)
+            except variants.VariantError as error:
+                problems.append(Problem(path, look_up(given, path), error.problem, error.nearest))
+                continue
+            if key == "scalings" and variant.normaliser is not None:
+                words = "a normaliser in place of softmax belongs under alternatives"
+                problems.append(Problem(path, look_up(given, path), words))
+            if variant.text in spelled[key]:
+                words = f"repeats {key}[{spelled[key].index(variant.text)}]; each variant once"
+                problems.append(Problem(path, look_up(given, path), words))
+            spelled[key].append(variant.text)
+    return spelled, problems
+
+
 def removal_problems(given: Mapping, schema: Mapping, written: list[Mapping]) -> list[Problem]:
     """List the names that are removed by null though no configuration file and no default has them."""
     problems = []
@@ -135,6 +162,7 @@ def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
     """List the dumps whose file is missing, unreadable or no .npz file."""
     problems = []
     for name, dump in dumps.items():
+        problems += _scaling_problems(("dumps", name, "scaling"), dump.get("scaling"))
         if not isinstance(dump.get("file"), str):
             continue
         path = find_file(dump["file"], folders)
@@ -143,6 +171,16 @@ def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
         if reason:
             problems.append(Problem(("dumps", name, "file"), dump["file"], reason))
     return problems
+
+
+def _scaling_problems(path: tuple, text: object) -> list[Problem]:
+    if not isinstance(text, str):
+        return []
+    try:
+        constant = variants.parse(text).factor(1, 2) is not None
+    except variants.VariantError as error:
+        return [Problem(path, text, error.problem, error.nearest)]
+    return [] if constant else [Problem(path, text, "a scale rule whose factor does not depend on the data is needed")]
 
 
 def _unreadable(path: Path) -> str | None:
@@ -155,8 +193,8 @@ def _unreadable(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror}"
 
 
-def clashes(names: Mapping, dumps: Iterable[str]) -> list[Problem]:
-    """List values that are sound by themselves and not together: names of heads, and no softmax at all."""
+def clashes(names: Mapping, dumps: Iterable[str], scalings: list[str], widths: list, n_keys: list) -> list[Problem]:
+    """List values that are sound by themselves and not together: names of heads, rules and sizes, no softmax at all."""
     problems = [
         Problem(("ensembles", name), MISSING, f"the tables use this name for a head of the dump {dump}; take another")
         for name in names
@@ -165,4 +203,12 @@ def clashes(names: Mapping, dumps: Iterable[str]) -> list[Problem]:
     ]
     if names and not any(entry.get("softmax", True) for entry in names.values()):
         problems.append(Problem(("ensembles",), MISSING, "at least one ensemble needs its softmax measured"))
+    keys, width = max(n_keys, default=0), max(widths, default=0)
+    whole = [text for text in scalings if variants.parse(text).factor(64, 64) is None]
+    if whole and (keys > MAX_HELD_KEYS or keys * width > MAX_KEY_MATRIX):
+        words = (
+            f"with {', '.join(whole)} under scalings all keys of a row are held at once; with a width of {width} these "
+            f"are {keys * width} numbers; allowed: at most {MAX_KEY_MATRIX}, of at most {MAX_HELD_KEYS} keys"
+        )
+        problems.append(Problem(("n_keys",), keys, words))
     return problems

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import asymptotics
 from .distribution import student
-from .scalings import SCALINGS
+from .variants import parse
 
 PLAIN, SCALED = "none", "1/sqrt(d_k)"
 MEASURES = ("jacobian_frobenius", "grad_logits", "grad_query")
@@ -114,9 +114,12 @@ def decomposition(rows: Iterable[Mapping]) -> list[dict]:
         logits = cells[(*place, scaling, "grad_logits")]
         if measure != "grad_query" or scaling == SCALED or None in reference:
             continue
+        factor = parse(scaling).factor(d_k, n_keys)
+        if factor is None:
+            continue
         parts = [_ratio(a, b) for a, b in zip((query, logits), reference, strict=True)]
         (total, total_se, exact_total), (softmax, softmax_se, exact_softmax) = parts
-        scale = SCALINGS[scaling].factor(d_k, n_keys) / SCALINGS[SCALED].factor(d_k, n_keys)
+        scale = factor / parse(SCALED).factor(d_k, n_keys)
         rest = rest_se = exact_rest = None
         if total and softmax:
             rest = total / (scale * softmax)

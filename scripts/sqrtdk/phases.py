@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from . import row_theory
 from .random_energy import Interpolated
 from .row_theory import Mixture, mixture
-from .scalings import SCALINGS
+from .variants import parse
 
 D_K = sorted({round(2 ** (i / 2)) for i in range(25)})
 """Widths of the map, half an octave apart."""
@@ -41,7 +41,7 @@ def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> 
     for scaling in scalings:
         for n, averages_of in averages.items():
             for d_k in D_K:
-                factor = SCALINGS[scaling].factor(d_k, n)
+                factor = parse(scaling).factor(d_k, n)
                 found = row_theory.measures(standard_normal(d_k), n, factor, averages_of)
                 participation = found["participation_ratio"]
                 row = {"d_k": d_k, "n_keys": n, "scaling": scaling, "logit_std": factor * math.sqrt(d_k)}

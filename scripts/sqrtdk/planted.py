@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from . import distribution, random_energy, streams
-from .scalings import SCALINGS
+from .variants import parse
 
 WIDTHS = (16, 64, 256)
 N_KEYS = tuple(2**p for p in range(1, 21))
@@ -159,7 +159,7 @@ def table(cosines: Sequence[float], scalings: Sequence[str], n_others: int, seed
         for rho in cosines:
             for scaling in (*scalings, None):
                 for n in N_KEYS:
-                    factor = SCALINGS[scaling].factor(d_k, n) if scaling else None
+                    factor = parse(scaling).factor(d_k, n) if scaling else None
                     if (rho, factor) not in laws:
                         laws[rho, factor] = weight_law(d_k, rho, factor)
                     row = dict(d_k=d_k, rho=rho, n_keys=n, scaling=scaling)
@@ -176,7 +176,7 @@ def _estimates(d_k: int, n_keys: int, cosines, scalings, n_others: int, seed: in
     n_blocks = min(MAX_BLOCKS, n_others // n_keys)
     if n_blocks < MIN_BLOCKS or n_keys not in SIMULATED:
         return {}
-    factors = [SCALINGS[scaling].factor(d_k, n_keys) for scaling in scalings]
+    factors = [parse(scaling).factor(d_k, n_keys) for scaling in scalings]
     weight, retrieved = simulate(d_k, n_keys, cosines, factors, n_blocks, seed)
     found = {}
     for i, rho in enumerate(cosines):
@@ -188,7 +188,7 @@ def _estimates(d_k: int, n_keys: int, cosines, scalings, n_others: int, seed: in
 
 def _capacity(d_k: int, rho: float, scaling: str | None, laws: dict) -> dict:
     row = dict(d_k=d_k, rho=rho, scaling=scaling, measure="weight" if scaling else "retrieved")
-    factors = {SCALINGS[scaling].factor(d_k, n) for n in N_KEYS} if scaling else {None}
+    factors = {parse(scaling).factor(d_k, n) for n in N_KEYS} if scaling else {None}
     if len(factors) > 1:
         return row | dict(capacity=None, formula=None)
     factor = factors.pop()

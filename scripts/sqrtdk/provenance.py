@@ -9,7 +9,18 @@ from pathlib import Path
 
 from sqrtdk import citing
 
-PACKAGES = ("numpy", "scipy", "pandas", "matplotlib", "seaborn", "snakemake", "jinja2", "markupsafe", "pyyaml")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "seaborn",
+    "ml_dtypes",
+    "snakemake",
+    "jinja2",
+    "markupsafe",
+    "pyyaml",
+)
 
 
 def canonical(value) -> str:

@@ -297,13 +297,10 @@ def glued(html: Markup) -> Markup:
 
 
 def scale_rule(name: str) -> Markup:
-    """Return the factor of a scale rule on one line of text; a name that is no formula is shown as it is."""
-    if name not in scalings.SCALINGS:
-        return escape(name)
-    try:
-        return mathml("1" if name == "none" else re.sub(r"sqrt\((\w+)\)", r"\\sqrt{\1}", name))
-    except ValueError:
-        return Markup(f"<math>{scalings.SCALINGS[name].formula}</math>")
+    """Return the factor of a scale rule as a formula where it is one of d_k alone, else the name as it is spelled."""
+    rule = scalings.SCALINGS.get(name)
+    plain = rule is not None and rule.factor is not None and not rule.parameters and rule.kind == scalings.RULE
+    return mathml(re.sub(r"^\\frac\{1\}\{(.+)\}$", r"1 / \1", rule.formula)) if plain else escape(name)
 
 
 def figure(record: Mapping, svg: str, csv: str, bibtex: str, folder: str) -> dict:

@@ -11,7 +11,7 @@ import numpy as np
 from . import distribution, gradients, row_plan, softmax, streaming, streams
 from .distribution import mean, rms
 from .row_plan import N_LOGITS, Plan
-from .scalings import SCALINGS
+from .variants import Variant, parse
 
 GRADIENTS = ("grad_logits", "grad_query", "grad_key")
 """Row gradient norms with an upstream ∂L/∂p of i.i.d. N(0, 1)."""
@@ -53,8 +53,15 @@ def _both_upstream(normals: np.ndarray, mixing: np.ndarray) -> tuple[np.ndarray,
     return normals, mixing @ normals[:, : mixing.shape[-1]]
 
 
-def _row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[tuple[float, dict]]:
-    """Yield (scale factor, measure name -> (batch, rows) array), batch by batch, of the blocks that the factor gets."""
+def treatment(text: str, d_k: int, n_keys: int) -> float | Variant:
+    """Return what is done to the scores under a scale rule: its factor, or the variant where that is no constant."""
+    variant = parse(text)
+    factor = variant.factor(d_k, n_keys)
+    return variant if factor is None else factor
+
+
+def _row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[tuple[float | Variant, dict]]:
+    """Yield (treatment, measure name -> (batch, rows) array), batch by batch, of the blocks that the treatment gets."""
     if plan.piece:
         yield from _streamed_row_values(ensemble, d_k, plan, rng, rng_upstream)
         return
@@ -62,25 +69,47 @@ def _row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[t
     for first in range(0, max(share.softened for share in plan.shares.values()), plan.batch):
         n = min(plan.batch, plan.most - first)
         q, k = ensemble.draw(rng, n, plan.n_queries, plan.n_keys, d_k)
-        ranked = softmax.rank(q @ k.swapaxes(-1, -2))
+        scores = q @ k.swapaxes(-1, -2)
+        ranked = softmax.rank(scores)
         if first < n_graded:
             query_norm = np.sqrt(np.vecdot(q, q).astype(np.float64))
             upstream = upstream_normals(rng_upstream, n, plan.n_queries, plan.n_keys, d_k)
             differences = [gradients.from_top(ranked.top, v) for v in upstream]
-        for factor, share in plan.shares.items():
+        for treated, share in plan.shares.items():
             if first >= share.softened:
                 continue
             used = slice(share.n_queries)
-            row = ranked[:, used].soften(factor)
+            if isinstance(treated, Variant):
+                scaled = treated.scale(scores.astype(np.float64), q, k)
+                row = softmax.rows(treated.transform(scaled)[:, used])
+            else:
+                row = ranked[:, used].soften(treated)
             values = {}
             for name, measure in softmax.MEASURES.items():
                 if plan.n_keys >= measure.least_keys and not (measure.costly and first >= share.graded):
                     values[name] = measure.of(row[:, : plan.n_spectral] if measure.costly else row)
             if first < share.graded:
                 arrived = [difference[:, used] for difference in differences]
-                norms = gradients.norms(row, arrived, query_norm[:, used], k, factor, plan.n_pulled)
+                if isinstance(treated, Variant):
+                    norms = [_variant_norms(treated, row, v, scores, scaled, q, k, plan.n_pulled) for v in arrived]
+                else:
+                    norms = gradients.norms(row, arrived, query_norm[:, used], k, treated, plan.n_pulled)
                 values |= _by_name(norms)
-            yield factor, values
+            yield treated, values
+
+
+def _variant_norms(variant: Variant, row, upstream, scores, scaled, q, k, n_pulled: int) -> tuple:
+    """Return what gradients.norms does, for the first rows of each block, as many as `upstream` has.
+
+    Of a rule over a whole head the loss is that of these rows.
+    """
+    gradient = np.zeros_like(scaled)
+    used = slice(upstream.shape[1])
+    gradient[:, used] = variant.slope(scaled)[:, used] * gradients.softmax_backward(row, upstream)
+    pulled = variant.query_gradient(scores, q, k, gradient, min(n_pulled, upstream.shape[1]))
+    keys = variant.key_norms(scores, q, k, gradient)[:, used]
+    norm = np.sqrt(np.vecdot(gradient[:, used], gradient[:, used]))
+    return norm, np.sqrt(np.vecdot(pulled, pulled)), keys
 
 
 def _streamed_row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[tuple[float, dict]]:
@@ -111,8 +140,8 @@ def _by_name(norms: list[tuple]) -> dict[str, np.ndarray]:
     }
 
 
-def _simulate(ensemble, d_k: int, plan: Plan, seed: int, *identity) -> dict[float, dict[str, np.ndarray]]:
-    """Return scale factor -> measure name -> values (blocks, rows), from the streams of this identity."""
+def _simulate(ensemble, d_k: int, plan: Plan, seed: int, *identity) -> dict[float | Variant, dict[str, np.ndarray]]:
+    """Return treatment -> measure name -> values (blocks, rows), from the streams of this identity."""
     rng, rng_upstream = (streams.generator(seed, "softmax", *identity, part) for part in ("qk", "upstream"))
     batches: dict[float, list[dict]] = {factor: [] for factor in plan.shares}
     for factor, values in _row_values(ensemble, d_k, plan, rng, rng_upstream):
@@ -145,13 +174,14 @@ def simulate_cell(
     """
     saturation_rows, gradient_rows, distribution_rows = [], [], []
     for n in n_keys:
-        factors = {scaling: SCALINGS[scaling].factor(d_k, n) for scaling in scalings}
+        factors = {scaling: treatment(scaling, d_k, n) for scaling in scalings}
         distinct = list(dict.fromkeys(factors.values()))
 
         def pilot(plan: Plan, n=n):
             return _simulate(ensemble, d_k, plan, seed, name, d_k, n, "pilot")
 
-        streamed = row_plan.in_pieces(ensemble, d_k, n)
+        constant = not any(isinstance(factor, Variant) for factor in distinct)
+        streamed = constant and row_plan.in_pieces(ensemble, d_k, n)
         chosen = row_plan.plan(d_k, n, n_logits, ensemble.matched, distinct, pilot, streamed)
         found = _simulate(ensemble, d_k, chosen, seed, name, d_k, n)
         for scaling, factor in factors.items():

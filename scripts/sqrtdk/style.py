@@ -149,13 +149,23 @@ def ensemble_label(name: str) -> str:
 
 
 def scaling(name: str) -> Look:
-    """Return the look of a scale rule; an unknown one raises UnknownKey."""
-    return _look_up("scale rule", _SCALINGS, name)
+    """Return the look of a scale rule or variant; one that cannot be read raises UnknownKey."""
+    if name in _SCALINGS:
+        return _SCALINGS[name]
+    from sqrtdk import scalings, variants
+
+    try:
+        variant = variants.parse(name)
+    except variants.VariantError:
+        raise UnknownKey("scale rule", name, scalings.names()) from None
+    # Any other has a look of its own, which its place in the registry gives and a transform moves on.
+    position = len(_SCALINGS) + list(scalings.SCALINGS).index(variant.scaling.name) + 7 * len(variant.transforms)
+    return _look(variant.text, position)
 
 
 def scaling_words(name: str) -> str:
-    """Return a scale rule in the words of a sentence; an unknown one raises UnknownKey."""
-    return _look_up("scale rule", _SCALING_WORDS, name)
+    """Return a scale rule in the words of a sentence; one that cannot be read raises UnknownKey."""
+    return _SCALING_WORDS.get(name) or f"with {scaling(name).label}"
 
 
 def scalings(names) -> list[str]:
@@ -163,7 +173,7 @@ def scalings(names) -> list[str]:
     present = list(dict.fromkeys(names))
     for name in present:
         scaling(name)
-    return [name for name in _SCALINGS if name in present]
+    return [*(name for name in _SCALINGS if name in present), *(name for name in present if name not in _SCALINGS)]
 
 
 def measure(name: str) -> str:

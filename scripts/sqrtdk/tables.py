@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from sqrtdk import numbers, scalings
+from sqrtdk import numbers, variants
 
 ENUMERATED = "enumerated"
 SMALLEST_P = 0.0001
@@ -251,9 +251,12 @@ def contrast(frames: dict[str, pd.DataFrame], ensemble: str, d_k: int, n_keys: i
 
 
 def logit_std(row: dict, scaling: str, n_keys: int) -> tuple[float, float]:
-    """Return the standard deviation of the logits under a scale rule, with its error, from a line of the moments."""
-    factor = scalings.SCALINGS[scaling].factor(row["d_k"], n_keys)
-    if missing(row["variance"]) or row["variance"] < 0:
+    """Return the standard deviation of the logits under a scale rule, with its error, from a line of the moments.
+
+    It is missing where the rule is no constant factor.
+    """
+    factor = variants.parse(scaling).factor(row["d_k"], n_keys)
+    if factor is None or missing(row["variance"]) or row["variance"] < 0:
         return math.nan, math.nan
     std = math.sqrt(row["variance"])
     unknown = missing(row["variance_se"]) or std == 0
@@ -308,7 +311,8 @@ def report_tables(
     frames: dict[str, pd.DataFrame], specs: dict, members: dict, ensemble: str, d_k: int, n_keys: int
 ) -> dict[str, Table]:
     """Return the tables of the report by key, in their order."""
-    from sqrtdk import example_tables  # whose tables are made of the cells of this module
+    # Whose tables are made of the cells of this module.
+    from sqrtdk import example_tables, tables_alternatives, tables_normalisers, tables_start
 
     ranges = refused(frames)
     found = (
@@ -321,6 +325,13 @@ def report_tables(
         by_rule(frames["softmax_saturation"], "saturation", ensemble, d_k),
         by_rule(frames["gradient_magnitude"], "gradients", ensemble, d_k),
         *example_tables.report_tables(frames),
+        tables_alternatives.scale_rules(frames["alternatives"]),
+        tables_alternatives.mistakes(frames["alternatives"]),
+        tables_normalisers.normalisers(frames["normalisers"]),
+        tables_normalisers.linear_attention(frames["linear_attention"]),
+        tables_start.initialisation(frames["initialisation"]),
+        tables_start.normalisation(frames["initialisation"]),
+        tables_start.rounding(frames["rounding"]),
         real_heads(frames["real_heads"]),
     )
     return {table.key: table for table in found}

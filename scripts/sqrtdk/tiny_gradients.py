@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from . import distribution, row_theory, softmax, streams
-from .scalings import SCALINGS
+from .variants import parse
 
 PUBLISHED = {10: 0.0001, 100: 0.1609, 1000: 0.6950}
 """Share of entries that the copies print, by d_k, without a scale."""
@@ -55,7 +55,7 @@ def simulate(d_k: int, n_blocks: int, seed: int) -> dict[tuple[str, str, str], n
         scores = streams.standard_normal(rng, shape) @ streams.standard_normal(rng, shape).swapaxes(-1, -2)
         ranked = softmax.rank(scores)
         for scaling in RULES:
-            factor = SCALINGS[scaling].factor(d_k, N_KEYS)
+            factor = parse(scaling).factor(d_k, N_KEYS)
             for arithmetic, values in (
                 ("float32", naive(np.float32(factor) * scores)),
                 ("exact", exact(ranked.soften(factor))),
@@ -99,7 +99,7 @@ def theory(d_k: int, scaling: str) -> dict[str, float]:
     logits are independent and normal; the four are two independent pairs, and ln(e^{z₂} + e^{z₃}) has the density
     ∫ f(x − ln(1 + e^w)) f(x − ln(1 + e^{−w})) dw.
     """
-    factor = SCALINGS[scaling].factor(d_k, N_KEYS)
+    factor = parse(scaling).factor(d_k, N_KEYS)
     root = math.sqrt(1 - 4 * THRESHOLD)
     limit = math.log((1 + root) ** 2 / (4 * THRESHOLD))
     shares = np.zeros(2)

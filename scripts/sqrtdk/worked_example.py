@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from . import densities, distribution, gradients, random_energy, row_theory, softmax, streams
-from .scalings import SCALINGS
+from .variants import parse
 
 D_K = 64
 N_KEYS = (3, 10, 64, 512)
@@ -113,7 +113,7 @@ def _measured(q: np.ndarray, k: np.ndarray, upstream: np.ndarray) -> dict[tuple,
     spread, extent = scores.std(axis=-1, ddof=1), np.ptp(scores, axis=-1)
     found = {}
     for scaling in RULES:
-        factor = SCALINGS[scaling].factor(D_K, scores.shape[-1])
+        factor = parse(scaling).factor(D_K, scores.shape[-1])
         row = ranked.soften(factor)
         values = {"score_spread": factor * spread, "range": factor * extent}
         values |= {name: softmax.MEASURES[name].of(row) for name in ("max_weight", "participation_ratio", "entropy")}
@@ -149,7 +149,7 @@ def theory(n_keys: int, scaling: str) -> dict[str, float]:
 
     The spread is the root of the mean variance within a row, and the range E‖q‖ times that of `n_keys` normal numbers.
     """
-    factor = SCALINGS[scaling].factor(D_K, n_keys)
+    factor = parse(scaling).factor(D_K, n_keys)
     x = np.arange(-9.0, 9.0, 0.05)
     extent = 0.05 * np.sum(1 - special.ndtr(x) ** n_keys - special.ndtr(-x) ** n_keys)
     length = math.sqrt(2) * math.exp(special.gammaln((D_K + 1) / 2) - special.gammaln(D_K / 2))

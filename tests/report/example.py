@@ -4,13 +4,15 @@ import functools
 import json
 from pathlib import Path
 
+import synthetic_alternatives
 import synthetic_planted
 import synthetic_results
+import synthetic_start
 import synthetic_vanishing
 
 import render_report
 from program import write_frame
-from sqrtdk import ensembles, laws, local_laws, provenance, saturation
+from sqrtdk import ensembles, laws, local_laws, normalisation, provenance, saturation
 
 ROOT = Path(__file__).resolve().parents[2]
 TITLE = "Why attention scores are divided by √d_k"
@@ -63,6 +65,10 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "gradient_distribution": pd.DataFrame(rows[2]),
         **synthetic_vanishing.compared(pd.DataFrame(rows[1])),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
+        "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 4000)),
+        "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=8)),
+        **synthetic_start.frames(),
+        "alternatives": synthetic_alternatives.table(),
         **synthetic_planted.examples(),
     }
 

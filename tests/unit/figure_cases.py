@@ -3,10 +3,12 @@
 import functools
 
 import pandas as pd
+import synthetic_alternatives
 import synthetic_energy
 import synthetic_maps
 import synthetic_planted
 import synthetic_results as synthetic
+import synthetic_start
 import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
@@ -50,4 +52,6 @@ def small(**changes) -> dict[str, pd.DataFrame]:
         **synthetic_planted.tables((64,), (1,), scalings, n_keys),
         **synthetic_vanishing.tables(**softmax),
         "real_heads": synthetic.real_heads(layers=changes.get("layers", 1), heads=changes.get("heads", 2)),
+        "alternatives": synthetic_alternatives.table(d_k=(4, 16)[: len(d_k)]),
+        **synthetic_start.frames(scalings, d_k, n_layers=1 if len(d_k) < 2 else 3),
     }

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 
 from sqrtdk import planted, tiny_gradients, worked_example
-from sqrtdk.scalings import SCALINGS
+from sqrtdk.variants import parse
 
 
 def _laws(d: int, rho: float, scaling: str | None, n: int) -> tuple[float, float | None]:
     """Return stand-ins for the exact value and for the approximation."""
     if scaling is None:
         return 1 / (1 + n * np.exp(-(rho**2) * d / 2)), None
-    approximation = planted.approximation(d, n, rho, SCALINGS[scaling].factor(d, n))
+    approximation = planted.approximation(d, n, rho, parse(scaling).factor(d, n))
     return 0.9 * approximation + 0.1 / n, approximation
 
 
@@ -36,7 +36,7 @@ def tables(
                     row |= dict(estimate=theory + rng.normal(0, se) if seen else np.nan, se=se if seen else np.nan)
                     row |= dict(n_rows=4096 * seen, n_blocks=64 * seen, theory=theory, approximation=approximation)
                     keys.append(row)
-                factor = SCALINGS[scaling].factor(d, 2) if scaling else 1.0
+                factor = parse(scaling).factor(d, 2) if scaling else 1.0
                 formula = planted.leading_capacity(d, rho, factor)
                 capacity = base | dict(scaling=scaling, measure=measure, capacity=1.2 * formula)
                 capacities.append(capacity | dict(formula=formula if scaling else np.nan))

@@ -4,9 +4,11 @@ import functools
 
 import numpy as np
 import pandas as pd
+import synthetic_alternatives
 import synthetic_energy
 import synthetic_maps
 import synthetic_planted
+import synthetic_start
 import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
@@ -249,6 +251,8 @@ def _everything() -> dict[str, pd.DataFrame]:
         "softmax_saturation": softmax_saturation(),
         "gradient_magnitude": gradient_magnitude(),
         "real_heads": real_heads(),
+        **synthetic_start.frames(),
+        "alternatives": synthetic_alternatives.table(),
         **synthetic_energy.tables(),
         **synthetic_maps.tables(),
         **synthetic_planted.tables(),

@@ -38,6 +38,10 @@ def test_figures_are_found_in_the_order_of_their_numbers():
         "gradients",
         "gradient-distribution",
         "planted-key",
+        "alternatives",
+        "initialisation",
+        "depth",
+        "rounding",
         "real-heads",
         "kurtosis",
         "calibration",
@@ -92,7 +96,7 @@ def test_every_plotted_point_is_in_the_data_and_every_row_is_plotted(name):
     known = data.select_dtypes("number").to_numpy().ravel()
     known = np.sort(known[np.isfinite(known)])
     points = np.concatenate(_plotted(figure))
-    heights = points[:, 0 if name == "exponents" else 1]
+    heights = points[:, 0 if name in ("exponents", "initialisation", "alternatives") else 1]
     heights = heights[np.isfinite(heights)]
     nearest = known[np.clip(np.searchsorted(known, heights), 0, len(known) - 1)]
     before = known[np.clip(np.searchsorted(known, heights) - 1, 0, len(known) - 1)]

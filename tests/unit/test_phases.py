@@ -8,7 +8,9 @@ import pytest
 from scipy import special, stats
 
 from sqrtdk import attention_maps, phases, random_energy, softmax, streams
-from sqrtdk.scalings import SCALINGS
+from sqrtdk.variants import parse
+
+RULES = ["none", "1/sqrt(d_k)", "1/d_k"]
 
 
 @functools.cache
@@ -22,7 +24,7 @@ def averages() -> dict[int, random_energy.Interpolated]:
 
 @functools.cache
 def phase_map():
-    return {(row["scaling"], row["n_keys"], row["d_k"]): row for row in phases.phase_map(averages(), [*SCALINGS])}
+    return {(row["scaling"], row["n_keys"], row["d_k"]): row for row in phases.phase_map(averages(), RULES)}
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +39,11 @@ def rows():
 
 class TestPhaseMap:
     def test_every_cell_is_there_and_consistent(self):
-        assert len(phase_map()) == len(SCALINGS) * 3 * len(phases.D_K)
+        assert len(phase_map()) == len(RULES) * 3 * len(phases.D_K)
         assert phases.D_K[0] == 1
         assert phases.D_K[-1] == 4096
         for (scaling, n, d_k), row in phase_map().items():
-            assert row["logit_std"] == pytest.approx(SCALINGS[scaling].factor(d_k, n) * math.sqrt(d_k))
+            assert row["logit_std"] == pytest.approx(parse(scaling).factor(d_k, n) * math.sqrt(d_k))
             assert row["effective_keys"] == pytest.approx(1 / row["participation"])
             assert row["effective_share"] == pytest.approx(row["effective_keys"] / n)
             assert row["phase"] == ("frozen" if row["participation"] >= 0.5 else "hot")
@@ -62,7 +64,7 @@ class TestPhaseMap:
         """A second computation: draw ‖q‖ and average the integrals, not their interpolation."""
         for scaling, n, d_k in (("none", 16, 1), ("none", 4096, 32), ("1/sqrt(d_k)", 16, 2), ("1/d_k", 4096, 3)):
             norms = np.sqrt(stats.chi2(d_k).ppf((np.arange(60) + 0.5) / 60))
-            spread = SCALINGS[scaling].factor(d_k, n) * norms
+            spread = parse(scaling).factor(d_k, n) * norms
             sampled = np.mean([random_energy.averages(n, s).participation for s in spread])
             assert phase_map()[scaling, n, d_k]["participation"] == pytest.approx(sampled, rel=0.02)
 

@@ -172,11 +172,15 @@ def test_scale_rules_are_formulas_and_unknown_ones_literal():
     assert rendering.scale_rule("<i>") == "&lt;i&gt;"
 
 
-def test_every_known_scale_rule_has_a_formula():
+def test_every_known_scale_rule_has_a_formula_and_is_shown_by_it_where_it_depends_on_d_k_alone():
     from sqrtdk import scalings
 
-    for name in scalings.SCALINGS:
-        assert rendering.scale_rule(name).startswith("<math>")
+    for name, rule in scalings.SCALINGS.items():
+        assert rendering.mathml(rule.formula).startswith("<math>")
+        assert (
+            rendering.scale_rule(name).startswith("<math>") or rule.parameters or rule.kind != "rule" or not rule.factor
+        )
+    assert rendering.scale_rule("ssmax(s=1)") == "ssmax(s=1)"
 
 
 BIB = """@article{one,

@@ -5,7 +5,6 @@ import pytest
 
 from sqrtdk import ensembles, row_plan, saturation
 from sqrtdk.row_plan import Share
-from sqrtdk.scalings import names
 
 FACTORS = (1.0, 0.125)
 
@@ -121,7 +120,9 @@ def test_large_cap_reaches_the_goals():
     """A pilot plans the blocks, also where rows share much of what is in their keys."""
     equicorrelated = ensembles.build({"family": "equicorrelated", "query_rho": 0.3, "key_rho": 0.3})
     for ensemble in (ensembles.build({"family": "gaussian"}), equicorrelated):
-        saturations, gradients, _ = saturation.simulate_cell(ensemble, 32, [32], names(), 1, "g", 5_000_000)
+        saturations, gradients, _ = saturation.simulate_cell(
+            ensemble, 32, [32], ["none", "1/sqrt(d_k)", "1/d_k"], 1, "g", 5_000_000
+        )
         planned = [row for row in saturations + gradients if not row["measure"].endswith("_values")]
         goals = [row for row in planned if row["precise"] is not None]
         assert len(goals) == 3 * 6

@@ -17,7 +17,9 @@ import scipy.stats
 
 from sqrtdk import ensembles, row_plan, saturation, softmax, streams
 from sqrtdk.saturation import simulate_cell
-from sqrtdk.scalings import SCALINGS, names
+from sqrtdk.variants import VariantError, parse
+
+RULES = ["none", "1/sqrt(d_k)", "1/d_k"]
 
 GAUSSIAN = ensembles.build({"family": "gaussian"})
 SATURATION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,theory,n_rows,n_blocks,trusted,precise"
@@ -64,19 +66,19 @@ def z_score(row, expected):
 
 
 def test_columns_and_rows():
-    saturations, gradients = cell(4, [2, 8], scalings=names())
+    saturations, gradients = cell(4, [2, 8], scalings=RULES)
     assert all(",".join(row) == SATURATION_COLUMNS for row in saturations)
     assert all(",".join(row) == GRADIENT_COLUMNS for row in gradients)
     keys = [(row["n_keys"], row["scaling"], row["measure"]) for row in saturations]
-    assert keys == list(itertools.product([2, 8], names(), softmax.MEASURES))
+    assert keys == list(itertools.product([2, 8], RULES, softmax.MEASURES))
     keys = [(row["n_keys"], row["scaling"], row["measure"]) for row in gradients]
-    assert keys == list(itertools.product([2, 8], names(), GRADIENT_MEASURES))
+    assert keys == list(itertools.product([2, 8], RULES, GRADIENT_MEASURES))
     for row in saturations + gradients:
         assert all(type(value) in (str, int, float, bool, type(None)) for value in row.values())
 
 
 def test_one_key_is_always_attended():
-    saturations, gradients = cell(8, [1], scalings=names())
+    saturations, gradients = cell(8, [1], scalings=RULES)
     expected = {
         "entropy": 0,
         "max_weight": 1,
@@ -122,10 +124,10 @@ def two_key_law(measure, d_k, factor):
     )
 
 
-@pytest.mark.parametrize("scaling", names())
+@pytest.mark.parametrize("scaling", RULES)
 @pytest.mark.parametrize("d_k", [1, 4, 64])
 def test_two_keys_against_quadrature(d_k, scaling):
-    factor = SCALINGS[scaling].factor(d_k, 2)
+    factor = parse(scaling).factor(d_k, 2)
     saturations, gradients = cell(d_k, [2], scalings=[scaling], n_logits=60_000)
     rows = by_measure(saturations + gradients)
     means = {
@@ -142,7 +144,7 @@ def test_two_keys_against_quadrature(d_k, scaling):
         assert abs(z_score(rows[measure], norm)) < 4.5, measure
 
 
-@pytest.mark.parametrize("scaling", names())
+@pytest.mark.parametrize("scaling", RULES)
 def test_numbers_are_those_of_the_plain_formulas(scaling, monkeypatch):
     """Second implementation, row by row from the same draws, with the Jacobian as a matrix."""
     drawn, upstream = [], []
@@ -161,7 +163,7 @@ def test_numbers_are_those_of_the_plain_formulas(scaling, monkeypatch):
     saturations, gradients = cell(3, [5], Recorder(), [scaling], n_logits=2500)
     q, k = (np.concatenate(x) for x in zip(*drawn, strict=True))
     plain, through = (np.concatenate(x) for x in zip(*upstream, strict=True))
-    c = SCALINGS[scaling].factor(3, 5)
+    c = parse(scaling).factor(3, 5)
     p = scipy.special.softmax(c * np.einsum("bid,bjd->bij", q, k), axis=-1)
     jacobian = np.eye(5) * p[..., None] - p[..., None] * p[..., None, :]
     norm = np.linalg.norm(jacobian, axis=(-2, -1))
@@ -263,14 +265,14 @@ def test_the_identity_of_a_cell_sets_its_numbers():
 
 def test_scale_rules_share_their_draws():
     """At d_k = 1 the three rules are one."""
-    saturations, gradients = cell(1, [8], scalings=names())
+    saturations, gradients = cell(1, [8], scalings=RULES)
     for rows in (saturations, gradients):
-        per_scaling = [[{**row, "scaling": None} for row in rows if row["scaling"] == name] for name in names()]
+        per_scaling = [[{**row, "scaling": None} for row in rows if row["scaling"] == name] for name in RULES]
         assert per_scaling[0] == per_scaling[1] == per_scaling[2]
 
 
 def test_unknown_scale_rule_is_an_error():
-    with pytest.raises(KeyError, match="1/sqrt"):
+    with pytest.raises(VariantError, match="1/sqrt"):
         cell(4, [4], scalings=["1/sqrt(dk)"])
 
 
@@ -384,7 +386,7 @@ def test_script_writes_the_tables(tmp_path):
         "spec": json.dumps({"family": "student_t", "df": 6}),
         "d-k": "4",
         "n-keys": "[1, 3]",
-        "scalings": json.dumps(names()),
+        "scalings": json.dumps(RULES),
         "seed": "7",
         "n-logits": "3000",
         "saturation": str(tmp_path / "s.csv"),
@@ -394,7 +396,7 @@ def test_script_writes_the_tables(tmp_path):
     options = [text for name, value in arguments.items() for text in (f"--{name}", value)]
     subprocess.run([sys.executable, str(SCRIPTS / "simulate_softmax.py"), *options], check=True)
     student_t = ensembles.build({"family": "student_t", "df": 6})
-    expected = simulate_cell(student_t, 4, [1, 3], names(), 7, "mine", 3000)
+    expected = simulate_cell(student_t, 4, [1, 3], RULES, 7, "mine", 3000)
     headers = SATURATION_COLUMNS, GRADIENT_COLUMNS, DISTRIBUTION_COLUMNS
     for file, rows, header in zip("sgd", expected, headers, strict=True):
         text = (tmp_path / f"{file}.csv").read_text(encoding="utf-8")

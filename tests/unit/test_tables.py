@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import synthetic_alternatives
 import synthetic_planted
 import synthetic_results
+import synthetic_start
 
-from sqrtdk import ensembles, laws, numbers, rendering, tables
+from sqrtdk import ensembles, laws, normalisation, numbers, rendering, tables
 from sqrtdk.tables import NONE, Cell
 
 MOMENTS = synthetic_results.moments()
@@ -289,10 +291,15 @@ def test_report_has_its_tables_in_order():
         "mean_laws": laws.fit_mean_laws(MOMENTS),
         "spread_laws": laws.fit_spread_laws(MOMENTS, 64),
         "real_heads": synthetic_results.real_heads(layers=1),
+        "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 1000)),
+        "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=4)),
+        **synthetic_start.frames(),
         **synthetic_planted.examples(),
+        "alternatives": synthetic_alternatives.table(),
     }
     found = tables.report_tables(frames, SPECS, members(), "gaussian", 64, 64)
     order = ["contrast", "families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients"]
-    order += ["three_numbers", "before_after", "tiny_gradients", "real_heads"]
+    order += ["three_numbers", "before_after", "tiny_gradients", "scale_rules", "mistakes", "normalisers"]
+    order += ["linear_attention", "initialisation", "normalisation", "rounding", "real_heads"]
     assert list(found) == order
     assert [table.key for table in found.values()] == order

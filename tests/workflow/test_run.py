@@ -96,75 +96,77 @@ class TestResults:
                 assert (run[0] / f"results/figures/fig-{figure}.{kind}").stat().st_size > 0
 
 
-# What each configuration key starts again, after a run of the small configuration.
-SOFTMAX = {"simulate_softmax": CELLS, "collect_softmax": 1, "compare_gradients": 1, **FIGURES}
-ENERGY = {"simulate_random_energy": 2, "collect_random_energy": 1, **FIGURES}
-PLANTED = {"simulate_planted_key": 1, **FIGURES}
-EXAMPLES = {**PLANTED, "simulate_worked_example": 1, "count_tiny_gradients": 1}
-MOMENTS = {"simulate_moments": CELLS, "collect_moments": 1, "fit_variance_laws": 1, **FIGURES}
+# Of each stage the jobs that the small configuration has, and the tables that figures are drawn from.
+LAWS = ("variance_laws", "mean_laws", "spread_laws", "local_exponents")
+STAGES = {
+    "moments": ({"simulate_moments": CELLS}, ("moments", "score_histograms")),
+    "heads": ({"describe_heads": 1}, ("real_heads",)),
+    "collected": ({"collect_moments": 1}, ("moments", "score_histograms", "real_heads")),
+    "laws": ({"fit_variance_laws": 1}, LAWS),
+    "softmax": (
+        {"simulate_softmax": CELLS, "collect_softmax": 1, "compare_gradients": 1},
+        (
+            *("softmax_saturation", "gradient_magnitude", "gradient_distribution"),
+            *("gradient_crossovers", "gradient_decomposition"),
+        ),
+    ),
+    "energy": (
+        {"simulate_random_energy": 2, "collect_random_energy": 1},
+        ("random_energy", "random_energy_curves", "asymptotic_ranges"),
+    ),
+    "phases": ({"map_phases": 1}, ("phase_map",)),
+    "maps": ({"sample_attention_maps": 1}, ("attention_maps",)),
+    "planted": ({"simulate_planted_key": 1}, ("planted_key",)),
+    "examples": ({"simulate_worked_example": 1, "count_tiny_gradients": 1}, ()),
+    "alternatives": ({"simulate_alternatives": 2, "collect_alternatives": 1}, ("alternatives",)),
+    "normalisers": ({"simulate_normalisers": 1}, ()),
+    "layers": ({"simulate_initialisation": 1, "simulate_depth": 1}, ("initialisation", "depth")),
+    "rounding": ({"simulate_rounding": 1}, ("rounding",)),
+}
+MOMENTS = ("moments", "collected", "laws")
+LATER = [stage for stage in STAGES if stage not in ("moments", "heads", "collected", "laws", "phases")]
 
 
-def only_using(jobs, *tables):
-    """Leave of the figures those that are drawn from one of these tables."""
+def starts(*stages, **numbers):
+    """Return the jobs of some stages, with the figures drawn from their tables and what follows; `numbers` differ."""
     from sqrtdk import figures
 
-    n = sum(bool(set(figures.load(name).INPUTS) & set(tables)) for name in figures.names())
-    return {**jobs, "draw_figure": n}
+    jobs = {rule: number for stage in stages for rule, number in STAGES[stage][0].items()}
+    tables = {table for stage in stages for table in STAGES[stage][1]}
+    n_figures = sum(bool(set(figures.load(name).INPUTS) & tables) for name in figures.names())
+    jobs |= {**FIGURES, "draw_figure": n_figures} if n_figures else RECORD
+    return {rule: number for rule, number in (jobs | numbers).items() if number}
 
 
-LAWS = ("variance_laws", "mean_laws", "spread_laws", "local_exponents")
-MOMENT_TABLES = ("moments", "score_histograms", *LAWS, "real_heads")
-SOFTMAX_TABLES = (
-    "softmax_saturation",
-    "gradient_magnitude",
-    "gradient_distribution",
-    "gradient_crossovers",
-    "gradient_decomposition",
-)
-CELL_TABLES = (*MOMENT_TABLES, *SOFTMAX_TABLES)
-ENERGY_TABLES = ("random_energy", "random_energy_curves", "asymptotic_ranges")
 EDITS = {
     "title=Another": REPORT,
-    "seed=7": {**MOMENTS, **SOFTMAX, **ENERGY, **EXAMPLES, "sample_attention_maps": 1, "draw_figure": N_FIGURES},
-    "precision=0.04": only_using(MOMENTS, *MOMENT_TABLES),
-    "max_scalars=2e5": only_using(MOMENTS, *MOMENT_TABLES),
-    "softmax_logits=3000": only_using(SOFTMAX, *SOFTMAX_TABLES),
-    "n_keys=[4,16,32]": {**only_using(SOFTMAX, *SOFTMAX_TABLES), "tabulate_softmax_theory": 1},
-    "scalings=[none]": only_using({**SOFTMAX, **PLANTED, "map_phases": 1}, *SOFTMAX_TABLES, "phase_map", "planted_key"),
-    "planted_cosine=[0.7]": only_using(PLANTED, "planted_key"),
-    "example_rows=3000": only_using(EXAMPLES, "planted_key"),
-    "logit_std=[0.5,4,8]": only_using(ENERGY, *ENERGY_TABLES),
-    "logit_draws=3e4": only_using(ENERGY, *ENERGY_TABLES),
-    "logit_n_keys=[4,16,64]": only_using({**ENERGY, "simulate_random_energy": 1}, *ENERGY_TABLES),
-    "tail_d_k=4": only_using({"fit_variance_laws": 1, **FIGURES}, *LAWS),
-    "d_k=[1,2,4,8,64]": {
-        **MOMENTS,
-        **SOFTMAX,
-        "simulate_moments": len(ENSEMBLES),
-        "simulate_softmax": len(ENSEMBLES),
-        **only_using({}, *CELL_TABLES),
-    },
-    "d_k=[1,2,64]": {
-        **{rule: n for rule, n in {**MOMENTS, **SOFTMAX}.items() if not rule.startswith("simulate")},
-        **only_using({}, *CELL_TABLES),
-    },
-    "ensembles={mine: {family: logistic}}": {
-        **MOMENTS,
-        **SOFTMAX,
-        "simulate_moments": len(WIDTHS),
-        "simulate_softmax": len(WIDTHS),
-        **only_using({}, *CELL_TABLES),
-    },
-    "ensembles={aligned: {rho: 0.6}}": {
-        **MOMENTS,
-        **SOFTMAX,
-        "simulate_moments": len(WIDTHS),
-        "simulate_softmax": len(WIDTHS),
-        **only_using({}, *CELL_TABLES),
-    },
-    "dumps={minilm_l6: {scaling: none}}": only_using(
-        {"describe_heads": 1, "collect_moments": 1, "fit_variance_laws": 1, **FIGURES}, *MOMENT_TABLES
+    "seed=7": starts(*MOMENTS, *LATER),
+    "precision=0.04": starts(*MOMENTS),
+    "max_scalars=2e5": starts(*MOMENTS),
+    "softmax_logits=3000": starts("softmax", "normalisers", "rounding"),
+    "weight_draws=12": starts("layers"),
+    "n_keys=[4,16,32]": starts("softmax", tabulate_softmax_theory=1),
+    "scalings=[none]": starts("softmax", "planted", "phases"),
+    "alternatives=[]": starts("alternatives"),
+    "alternatives_d_k=[4,16,32]": starts("alternatives", simulate_alternatives=1),
+    "alternatives_n_keys=[4]": starts("alternatives"),
+    "planted_cosine=[0.7]": starts("planted"),
+    "example_rows=3000": starts("planted", "examples"),
+    "logit_std=[0.5,4,8]": starts("energy"),
+    "logit_draws=3e4": starts("energy"),
+    "logit_n_keys=[4,16,64]": starts("energy", simulate_random_energy=1),
+    "tail_d_k=4": starts("laws"),
+    "d_k=[1,2,4,8,64]": starts(
+        *MOMENTS, "softmax", "rounding", simulate_moments=len(ENSEMBLES), simulate_softmax=len(ENSEMBLES)
     ),
+    "d_k=[1,2,64]": starts(*MOMENTS, "softmax", "rounding", simulate_moments=0, simulate_softmax=0),
+    "ensembles={mine: {family: logistic}}": starts(
+        *MOMENTS, "softmax", simulate_moments=len(WIDTHS), simulate_softmax=len(WIDTHS)
+    ),
+    "ensembles={aligned: {rho: 0.6}}": starts(
+        *MOMENTS, "softmax", simulate_moments=len(WIDTHS), simulate_softmax=len(WIDTHS)
+    ),
+    "dumps={minilm_l6: {scaling: none}}": starts("heads", "collected", "laws"),
     "language=en": {},
 }
 
@@ -198,10 +200,8 @@ class TestCopy:
     )
     def test_an_edited_source_starts_only_what_uses_it(self, copy, file, old, new, expected):
         if expected is None:
-            rest = dict.fromkeys(("sample_attention_maps", "simulate_worked_example", "count_tiny_gradients"), 1)
-            stage = MOMENTS if "moments" in file else {**SOFTMAX, **ENERGY, **rest}
-            tables = MOMENT_TABLES if "moments" in file else (*SOFTMAX_TABLES, *ENERGY_TABLES)
-            expected = only_using(stage, *tables)
+            uses = ("softmax", "energy", "maps", "examples", "alternatives", "normalisers", "layers", "rounding")
+            expected = starts(*(MOMENTS if "moments" in file else uses))
         path = copy / file
         original = path.read_text(encoding="utf-8")
         path.write_text(original.replace(old, new, 1), encoding="utf-8")

@@ -16,7 +16,7 @@ sys.path.insert(0, str(SCRIPTS.resolve()))
 
 import workflow_support
 from sqrtdk import config as configuration
-from sqrtdk import ensembles, figures
+from sqrtdk import ensembles, figures, variants
 
 workflow_support.use_this_python()
 
@@ -39,9 +39,12 @@ WIDTHS = {
     if (widths := [d_k for d_k in CONFIG["d_k"] if not ensemble.undefined_at(d_k)])
 }
 
+# Stages that rest on the factor itself leave out rules whose factor depends on the data.
+CONSTANT_SCALINGS = [text for text in CONFIG["scalings"] if variants.parse(text).factor(64, 64) is not None]
+
 # Numbers belong to the libraries that made them: with another version they are made again.
 ENVIRONMENT = {"python": platform.python_version()} | {
-    name: importlib.metadata.version(name) for name in ("numpy", "scipy", "pandas", "matplotlib", "seaborn", "jinja2")
+    name: importlib.metadata.version(name) for name in ("numpy", "scipy", "pandas", "matplotlib", "seaborn", "jinja2", "ml_dtypes")
 }
 
 

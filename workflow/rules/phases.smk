@@ -13,7 +13,7 @@ rule map_phases:
         frontier="results/freezing_frontier.csv",
         entropy_scale="results/entropy_scale.csv",
     params:
-        scalings=as_json(CONFIG["scalings"]),
+        scalings=as_json(CONSTANT_SCALINGS),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/map_phases.log",

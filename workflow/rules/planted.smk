@@ -10,7 +10,7 @@ rule simulate_planted_key:
         capacity="results/planted_capacity.csv",
     params:
         cosines=as_json(CONFIG["planted_cosine"]),
-        scalings=as_json(CONFIG["scalings"]),
+        scalings=as_json(CONSTANT_SCALINGS),
         n_others=CONFIG["example_rows"],
         seed=CONFIG["seed"],
         versions=versions("numpy", "scipy"),

@@ -9,6 +9,7 @@ TABLES = [
         *("moments", "variance_laws", "mean_laws", "spread_laws"),
         *("softmax_saturation", "gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
         *("worked_example", "tiny_gradients", "real_heads"),
+        *("alternatives", "normalisers", "linear_attention", "initialisation", "rounding"),
     )
 ]
 # A function's value is not searched for wildcards, so text from the configuration may hold braces.

@@ -3,7 +3,7 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 15
+NUMBER = 21
 INPUTS = ("moments",)
 TITLE = "Calibration: distance from the exact value in standard errors"
 QUESTION = "Can the estimates and their error bars be believed?"

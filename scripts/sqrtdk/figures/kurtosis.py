@@ -3,7 +3,7 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 14
+NUMBER = 20
 INPUTS = ("moments",)
 TITLE = "Excess kurtosis of q·k against d_k"
 QUESTION = "How wide must a head be for its scores to be nearly normal?"

@@ -1,6 +1,6 @@
 """Figure: the softmax weight of one key aligned with the query, against the number of keys."""
 
-from sqrtdk import numbers, scalings, style
+from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
 NUMBER = 12
@@ -153,13 +153,15 @@ def _ends(table, rule: str, rho: float):
 
 def _normalisers(table) -> list[str]:
     """Say of 1/√d_k and 1/d_k what stays fixed from the narrowest to the widest head, and what the capacity does."""
+    from sqrtdk.variants import parse
+
     rho, words = table["rho"].max(), []
     for rule in (_NOISE, _SIGNAL):
         ends = _ends(table, rule, rho)
         if not ends:
             continue
         widths = [int(row["d_k"]) for row in ends]
-        factors = [scalings.SCALINGS[rule].factor(int(row["d_k"]), int(row["n_keys"])) for row in ends]
+        factors = [parse(rule).factor(int(row["d_k"]), int(row["n_keys"])) for row in ends]
         signal = _moves(*(c * rho * d for c, d in zip(factors, widths, strict=True)))
         noise = _moves(*(c * d**0.5 for c, d in zip(factors, widths, strict=True)))
         span = f"from d_k = {widths[0]} to {widths[1]}"

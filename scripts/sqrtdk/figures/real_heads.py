@@ -3,7 +3,7 @@
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection
 
-NUMBER = 13
+NUMBER = 19
 INPUTS = ("real_heads",)
 TITLE = "Trained heads: spread of the scaled logits, and the independence formula"
 QUESTION = "Do the scores of trained heads have the variance that the argument for the scale assumes?"

@@ -1,0 +1,37 @@
+"""Collect the widths of the alternatives into one table, with theory where the rule is a constant factor."""
+
+import csv
+from pathlib import Path
+
+from program import run, write_rows
+from sqrtdk import random_energy, row_theory, variants
+
+
+def collect_alternatives(cells: list[Path], theory: list[Path], output: Path):
+    """Write one table; `theory` are tables of exact averages, named by their number of keys."""
+    averages = {int(path.stem): random_energy.Interpolated(random_energy.read(path)) for path in theory}
+    known, rows = {}, []
+    for cell in cells:
+        for row in _rows(cell):
+            key = row["variant"], int(row["d_k"]), int(row["n_keys"])
+            if key not in known:
+                known[key] = _theory(*key, averages[key[2]])
+            row["exact"] = row["exact"] or known[key].get(row["measure"])
+            rows.append({"variant": row["variant"], "kind": variants.kind(row["variant"]), **row})
+    write_rows(output, rows)
+
+
+def _theory(variant: str, d_k: int, n_keys: int, averages) -> dict[str, float]:
+    factor = variants.parse(variant).factor(d_k, n_keys)
+    if factor is None:
+        return {}
+    return row_theory.measures(row_theory.mixture([(1.0, 1.0, d_k)]), n_keys, factor, averages)
+
+
+def _rows(path: Path) -> list[dict]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+if __name__ == "__main__":
+    run(collect_alternatives)

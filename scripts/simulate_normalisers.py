@@ -1,0 +1,16 @@
+"""Measure what normalisers other than softmax, and attention without a row of logits, do with random scores."""
+
+from pathlib import Path
+
+from program import run, write_rows
+from sqrtdk import normalisation
+
+
+def simulate_normalisers(seed: int, n_logits: int, normalisers: Path, linear_attention: Path):
+    """Write one row for each normaliser or kind of attention, setting and measure."""
+    write_rows(normalisers, normalisation.simulate_normalisers(seed, n_logits))
+    write_rows(linear_attention, normalisation.simulate_kernels(seed))
+
+
+if __name__ == "__main__":
+    run(simulate_normalisers)
