@@ -21,6 +21,7 @@ include: "workflow/rules/phases.smk"
 include: "workflow/rules/planted.smk"
 include: "workflow/rules/examples.smk"
 include: "workflow/rules/laws.smk"
+include: "workflow/rules/training.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 

@@ -17,6 +17,7 @@ from sqrtdk import (
     row_plan,
     softmax,
     tables,
+    training_answers,
 )
 from sqrtdk.config_rules import specification
 from sqrtdk.figures import read
@@ -28,6 +29,7 @@ SHIPPED = "minilm-l6-qk.npz"
 def render_report(
     figures: list[Path],
     results: list[Path],
+    shipped_training: list[Path],
     provenance: Path,
     title: str,
     language: str,
@@ -36,8 +38,8 @@ def render_report(
 ):
     """Write the page.
 
-    `figures` are all files of the figures, `results` the tables that it reads, `sources` the files of report/ or that
-    folder.
+    `figures` are all files of the figures, `results` the tables that it reads, `shipped_training` those of the longer
+    training run that ships with the project, `sources` the files of report/ or that folder.
     """
     frames = read(results)
     record = json.loads(provenance.read_text(encoding="utf-8"))
@@ -45,10 +47,11 @@ def render_report(
     specs = {name: specification(entry) for name, entry in configuration["ensembles"].items()}
     members = {name: ensembles.build(spec) for name, spec in specs.items()}
     at = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
-    follows = answers.follows(frames, at)
+    follows = answers.follows(frames, at) | training_answers.follows(frames)
     shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent)]
     simulated = tables.simulated(frames["moments"])
     found = tables.report_tables(frames, specs, members, at.ensemble, at.d_k, at.n_keys)
+    found |= training_answers.report_tables(frames, read(shipped_training))
     context = {
         "title": title,
         "version": __version__,
@@ -59,7 +62,7 @@ def render_report(
             "heads": len(frames["real_heads"]),
         },
         "setting": at,
-        "headline": answers.headline(frames, at),
+        "headline": answers.headline(frames, at) | {"training": training_answers.headline(frames)},
         "figures": shown,
         "tables": found,
         "provenance": record,

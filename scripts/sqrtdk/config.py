@@ -13,7 +13,7 @@ from .config_rules import (
     removal_problems,
     specification,
 )
-from .config_schema import allowed, load_schema, schema_problems
+from .config_schema import allowed, load_schema, schema_problems, with_registries
 from .config_sources import argument_problems, file_names, file_problems, literal_texts
 from .config_values import plain_step, understand
 
@@ -25,6 +25,7 @@ __all__ = [
     "load_schema",
     "specification",
     "validate",
+    "with_registries",
 ]
 
 
@@ -45,14 +46,14 @@ def validate(
     """
     if not isinstance(config, Mapping):
         raise ConfigError([Problem((), config, "allowed: a mapping of keys to values")])
-    files, arguments = list(files), list(arguments or ())
+    schema, files, arguments = with_registries(schema), list(files), list(arguments or ())
     defaults = {key: part["default"] for key, part in schema["properties"].items() if "default" in part}
     given = {**defaults, **config, **literal_texts(arguments, schema)}
     understood = understand(given, schema)
     refused = schema_problems(understood, schema, given)
     widths, n_keys = (_sound_items(understood, key, refused) for key in ("d_k", "n_keys"))
     spelled, variant_problems = read_variants(understood, given)
-    ensembles, dumps = (_entries(understood, key) for key in ("ensembles", "dumps"))
+    ensembles, dumps, training = (_entries(understood, key) for key in ("ensembles", "dumps", "training"))
     specs, spec_problems = read_ensembles(ensembles, given, widths, n_keys)
     written = [file_names(path) for path in reversed(files)]
     problems = [
@@ -72,6 +73,7 @@ def validate(
         **understood,
         "ensembles": _in_order(specs, [names.get("ensembles", []) for names in written]),
         "dumps": _in_order(dumps, [names.get("dumps", []) for names in written]),
+        "training": _in_order(training, [names.get("training", []) for names in written]),
         "d_k": sorted(widths),
         "n_keys": sorted(n_keys),
         "alternatives_d_k": sorted(understood["alternatives_d_k"]),

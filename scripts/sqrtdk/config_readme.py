@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from . import ensembles, scalings
 from .config_rules import MAX_HELD_KEYS, MAX_KEY_MATRIX, TOKEN_COPIES
-from .config_schema import allowed
+from .config_schema import allowed, with_registries
 from .ensembles.iid import Iid
 
 LIMITS = {"MAX_HELD_KEYS": MAX_HELD_KEYS, "MAX_KEY_MATRIX": MAX_KEY_MATRIX, "TOKEN_COPIES": TOKEN_COPIES}
@@ -82,6 +82,7 @@ which the two disagree is refused with the reason, and one without finite moment
 
 def render(schema: Mapping) -> str:
     """Return the guide as Markdown; the same schema and registries give the same text."""
+    schema = with_registries(schema)
     introduction = INTRODUCTION
     for name, limit in LIMITS.items():
         introduction = introduction.replace(f"{{{name}}}", str(limit))

@@ -1,5 +1,6 @@
 """The schema of the configuration, and its violations in plain words."""
 
+import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 from . import variants
 from .config_messages import MISSING, Problem, nearest, show
 from .config_values import EXACT_FLOAT, plain_step, read_list, read_mapping
+from .training import optimisers, rules, tasks
 
+REGISTRIES = {"tasks": tasks.names, "optimisers": optimisers.names, "trained_scalings": rules.names}
 COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties")
 
 
@@ -19,10 +22,26 @@ def load_schema(path: Path | str) -> dict:
     return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=loader)
 
 
+def with_registries(schema: Mapping) -> dict:
+    """Return a copy in which a registry of names, such as `registry: tasks`, has become an enum of them.
+
+    Variants of attention are too many to list, and are read one by one.
+    """
+    schema = copy.deepcopy(dict(schema))
+    todo = [schema]
+    while todo:
+        part = todo.pop()
+        if part.get("registry") in REGISTRIES:
+            part["enum"] = list(REGISTRIES[part["registry"]]())
+        todo += [part[key] for key in ("items", "additionalProperties") if isinstance(part.get(key), dict)]
+        todo += part.get("properties", {}).values()
+    return schema
+
+
 def allowed(schema: Mapping) -> str:
     """Say in words what a part of the schema allows, such as `a whole number from 1 to 1048576`."""
     kind = schema["type"]
-    if "registry" in schema:
+    if schema.get("registry") == "variants":
         return variants.allowed()
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}" if len(schema["enum"]) > 1 else f"only {schema['enum'][0]}"
@@ -35,7 +54,7 @@ def allowed(schema: Mapping) -> str:
         length = f" of {schema['minLength']} to {schema['maxLength']} characters" if "maxLength" in schema else ""
         return f"text{length}, in quotes where YAML would read it as something else; no control characters"
     if kind == "array":
-        count = f"{schema.get('minItems', 0)} to {schema['maxItems']}"
+        count = f"{schema.get('minItems', 0)} to {schema.get('maxItems', len(schema['items'].get('enum', ())))}"
         return f"a list of {count} values, each {allowed(schema['items'])}"
     entry = schema.get("additionalProperties")
     if not isinstance(entry, Mapping):

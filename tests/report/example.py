@@ -8,6 +8,7 @@ import synthetic_alternatives
 import synthetic_planted
 import synthetic_results
 import synthetic_start
+import synthetic_training
 import synthetic_vanishing
 
 import render_report
@@ -65,6 +66,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "gradient_distribution": pd.DataFrame(rows[2]),
         **synthetic_vanishing.compared(pd.DataFrame(rows[1])),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
+        **synthetic_training.tables(scalings=scalings),
         "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 4000)),
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=8)),
         **synthetic_start.frames(),
@@ -102,6 +104,7 @@ def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, comm
     (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
     return {
         "results": [folder / f"{name}.csv" for name in tables],
+        "shipped_training": [folder / f"training_{name}.csv" for name in ("verdicts", "summary")],
         "figures": sorted((folder / "figures").iterdir()),
         "provenance": folder / "provenance.json",
         "title": settings["title"],

@@ -9,6 +9,7 @@ import synthetic_maps
 import synthetic_planted
 import synthetic_results as synthetic
 import synthetic_start
+import synthetic_training
 import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
@@ -52,6 +53,7 @@ def small(**changes) -> dict[str, pd.DataFrame]:
         **synthetic_planted.tables((64,), (1,), scalings, n_keys),
         **synthetic_vanishing.tables(**softmax),
         "real_heads": synthetic.real_heads(layers=changes.get("layers", 1), heads=changes.get("heads", 2)),
+        **synthetic_training.tables(scalings=scalings, d_k=d_k[-3:], n_seeds=3),
         "alternatives": synthetic_alternatives.table(d_k=(4, 16)[: len(d_k)]),
         **synthetic_start.frames(scalings, d_k, n_layers=1 if len(d_k) < 2 else 3),
     }

@@ -9,6 +9,7 @@ import synthetic_energy
 import synthetic_maps
 import synthetic_planted
 import synthetic_start
+import synthetic_training
 import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
@@ -251,6 +252,7 @@ def _everything() -> dict[str, pd.DataFrame]:
         "softmax_saturation": softmax_saturation(),
         "gradient_magnitude": gradient_magnitude(),
         "real_heads": real_heads(),
+        **synthetic_training.tables(),
         **synthetic_start.frames(),
         "alternatives": synthetic_alternatives.table(),
         **synthetic_energy.tables(),

@@ -12,7 +12,7 @@ from config_help import DEFAULTS, ROOT, SCHEMA, snakemake_config, understood
 from jsonschema import Draft202012Validator
 
 from sqrtdk import ensembles, scalings
-from sqrtdk.config import allowed
+from sqrtdk.config import allowed, with_registries
 from sqrtdk.config_readme import render
 
 
@@ -32,7 +32,7 @@ def test_the_schema_is_valid_and_closed():
     assert SCHEMA["properties"]["dumps"]["additionalProperties"]["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(("key", "part", "required"), [*every_key(SCHEMA)])
+@pytest.mark.parametrize(("key", "part", "required"), [*every_key(with_registries(SCHEMA))])
 def test_every_key_is_described(key, part, required):
     assert part["description"][0].isupper()
     assert part["description"].endswith(".")

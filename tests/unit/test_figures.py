@@ -42,6 +42,8 @@ def test_figures_are_found_in_the_order_of_their_numbers():
         "initialisation",
         "depth",
         "rounding",
+        "training-curves",
+        "training-telemetry",
         "real-heads",
         "kurtosis",
         "calibration",

@@ -17,6 +17,7 @@ sys.path.insert(0, str(SCRIPTS.resolve()))
 import workflow_support
 from sqrtdk import config as configuration
 from sqrtdk import ensembles, figures, variants
+from sqrtdk.training import rules as trained
 
 workflow_support.use_this_python()
 
@@ -104,6 +105,8 @@ def finish():
 
 
 wildcard_constraints:
+    experiment="[a-z][a-z0-9_]*",
+    rule="[a-z0-9_]+",
     ensemble="[a-z][a-z0-9_]*",
     dump="[a-z][a-z0-9_]*",
     figure="[a-z][a-z0-9-]*",

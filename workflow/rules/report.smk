@@ -10,8 +10,10 @@ TABLES = [
         *("softmax_saturation", "gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
         *("worked_example", "tiny_gradients", "real_heads"),
         *("alternatives", "normalisers", "linear_attention", "initialisation", "rounding"),
+        *("training_verdicts", "training_summary", "training_transfer", "training_start"),
     )
 ]
+SHIPPED_TRAINING = [str(SOURCE / f"resources/training/training_{name}.csv") for name in ("verdicts", "summary")]
 # A function's value is not searched for wildcards, so text from the configuration may hold braces.
 # What only words the report differently is no part of what the numbers were made from.
 WORDING = ("title", "language")
@@ -46,6 +48,7 @@ rule render_report:
         script=script("render_report"),
         sources=REPORT_SOURCES,
         figures=FIGURE_FILES,
+        shipped_training=SHIPPED_TRAINING,
         provenance="results/provenance.json",
         tables=TABLES,
     output:
@@ -64,6 +67,7 @@ rule render_report:
         "render the report"
     shell:
         "python {input.script[0]:q} --figures {input.figures:q} --results {input.tables:q}"
+        " --shipped-training {input.shipped_training:q}"
         " --provenance {input.provenance:q} --title {params.title:q}"
         " --language {params.language:q} --sources {input.sources:q} --output {output.report:q} > {log:q} 2>&1"
 

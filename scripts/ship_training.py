@@ -1,0 +1,53 @@
+"""Put the summary of a run of config/train.yaml into resources/training, with what it was made from."""
+
+import csv
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+
+from program import run, write_rows, write_text
+from sqrtdk import config
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLES = ("training_summary", "training_verdicts", "training_transfer")
+DIGITS = 4
+
+
+def ship_training(results: Path, folder: Path = ROOT / "resources/training"):
+    """Write the tables, rounded to four digits, and provenance.json: experiments, seed and versions, and no date.
+
+    results: the folder of a run with config/train.yaml that has the tables on training.
+    """
+    for name in TABLES:
+        with (results / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            rows = [{key: _short(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        write_rows(folder / f"{name}.csv", rows)
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy", "pandas")}
+    text = json.dumps(configuration() | {"versions": versions}, ensure_ascii=False, indent=2)
+    write_text(folder / "provenance.json", text + "\n")
+
+
+def configuration() -> dict:
+    """Return seed and experiments of config/train.yaml on top of config/config.yaml, understood and complete."""
+    files = [ROOT / "config/train.yaml", ROOT / "config/config.yaml"]
+    overlay, base = (yaml.safe_load(file.read_text("utf-8")) for file in files)
+    merged = base | {"training": base["training"] | overlay["training"]}
+    schema = config.load_schema(ROOT / "workflow/schemas/config.schema.yaml")
+    found = config.validate(merged, schema, files=files, folders=[ROOT])
+    return {"seed": found["seed"], "training": found["training"]}
+
+
+def _short(value: str) -> str | int | float:
+    """Round what is a number with decimals, and leave everything else as it is spelled."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return value if value.isdigit() else float(f"{number:.{DIGITS}g}")
+
+
+if __name__ == "__main__":
+    run(ship_training)

@@ -1,0 +1,184 @@
+"""Figure: the loss that training reaches against the learning rate, for each scale rule and width."""
+
+import math
+
+from sqrtdk import numbers, style
+from sqrtdk.figures import Description, panels, saving, selection, training_words
+
+NUMBER = 17
+INPUTS = ("training_curves",)
+TITLE = "Final loss against learning rate"
+QUESTION = "Does training fail without the scale, at every learning rate?"
+
+_NOTHING = "No model was trained."
+_MOST_ROWS = 5
+_MOST_COLUMNS = 3
+_PLAIN, _SCALED = "none", "1/sqrt(d_k)"
+
+
+def data(frames):
+    """Return one row per point: the first experiment of each task and optimiser, then others, at up to three widths."""
+    table = frames["training_curves"]
+    if table.empty:
+        return table
+    first = table.drop_duplicates("experiment")
+    names = [*first.drop_duplicates(["task", "optimiser"])["experiment"], *first["experiment"]]
+    table = table[table["experiment"].isin(selection.order(names)[:_MOST_ROWS])]
+    shown = {name: _widths(rows["d_k"]) for name, rows in table.groupby("experiment", sort=False)}
+    keep = [d_k in shown[name] for name, d_k in zip(table["experiment"], table["d_k"], strict=True)]
+    return table[keep].reset_index(drop=True)
+
+
+def _widths(values) -> list[int]:
+    """Return up to three widths: the narrowest, the widest and the middle one."""
+    widths = sorted(set(values))
+    return widths if len(widths) <= _MOST_COLUMNS else [widths[0], widths[len(widths) // 2], widths[-1]]
+
+
+@saving.styled
+def draw(frames):
+    """Draw a row for each experiment and a column for each width: loss with its interval, hollow where runs failed."""
+    table = data(frames)
+    if table.empty:
+        return panels.statement(_NOTHING)
+    looks = training_words.looks(table["scaling"])
+    groups = list(table.groupby("experiment", sort=False))
+    n_columns = max(rows["d_k"].nunique() for _, rows in groups)
+    n_legend = -(-len(looks) // 3)
+    figure = panels.figure(0.75 + 0.24 * n_legend + 1.95 * len(groups), max(style.WIDTH, 1.9 * n_columns))
+    grid = figure.subplots(len(groups), n_columns, sharey="row", sharex="row", squeeze=False)
+    for line, (_, rows) in zip(grid, groups, strict=True):
+        widths = _widths(rows["d_k"])
+        for axes in line[len(widths) :]:
+            axes.set_axis_off()
+        for axes, d_k in zip(line, widths, strict=False):
+            axes.set_xscale("log")
+            panels.log_heights(axes, most=6)
+            panels.reference(axes, float(rows["guess"].iloc[0]))
+            for rule, look in looks.items():
+                _draw_rule(axes, rows[(rows["d_k"] == d_k) & (rows["scaling"] == rule)], look)
+            axes.set_title(f"dₖ = {d_k}")
+            axes.set_xlabel("learning rate")
+            _rates(axes, rows["learning_rate"])
+        line[0].set_ylabel(f"final loss (nats)\n{_short(rows)}")
+    figure.legend(
+        handles=[panels.key(look) for look in looks.values()], loc="outside upper center", ncols=min(3, len(looks))
+    )
+    return figure
+
+
+def _short(rows) -> str:
+    return panels.short(training_words.experiment(rows), 26)
+
+
+def _rates(axes, rates) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+
+    low, high = min(rates), max(rates)
+    axes.set_xlim(low / 1.6, high * 1.6)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if high / low >= 10:
+        axes.xaxis.set_major_locator(LogLocator(numticks=4))
+        # Powers: decimals of neighbouring panels would touch.
+        axes.xaxis.set_major_formatter(lambda value, _: numbers.power_of_ten(round(math.log10(value))))
+    else:
+        axes.set_xticks(sorted(set(rates))[:: max(1, len(set(rates)) - 1)])
+        axes.xaxis.set_major_formatter(panels.tick_text)
+
+
+def _draw_rule(axes, rows, look) -> None:
+    """Draw a rule's curve; points at which some runs ended no better than guessing are hollow."""
+    rows = rows.sort_values("learning_rate")
+    if rows.empty:
+        return
+    axes.plot(rows["learning_rate"], rows["loss"], color=look.colour, linestyle=look.dash, linewidth=1.1, label="_line")
+    failed = rows["n_guessing"] > 0
+    for part, hollow in ((rows[~failed], False), (rows[failed], True)):
+        if len(part):
+            at = (part[name] for name in ("learning_rate", "loss", "loss_low", "loss_high"))
+            panels.points(axes, *at, look, hollow=hollow)
+
+
+def describe(frames) -> Description:
+    """Put the figure into words."""
+    table = data(frames)
+    if table.empty:
+        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+    groups = [rows for _, rows in table.groupby("experiment", sort=False)]
+    return Description(
+        _caption(frames, table), " ".join(map(_alt, groups)), " ".join(map(_reading, groups)), _caveat(table)
+    )
+
+
+def _caption(frames, table) -> str:
+    names = [training_words.experiment(rows) for _, rows in table.groupby("experiment", sort=False)]
+    failed, lost = int(table["n_guessing"].sum()), int(table["n_diverged"].sum())
+    runs = int(table["n_seeds"].sum())
+    text = (
+        f"Loss on held-out data at the end of training, against the learning rate ({'; '.join(names)}). Geometric "
+        f"means over {numbers.count_range(table['n_seeds'])} seeds, the same data and initial weights for every rule; "
+        "bars are 95 % intervals over seeds. Horizontal line: answers by frequency alone. A run that ends no better "
+        f"counts as that, and its point is hollow: {failed} of {numbers.count(runs)} runs, of which {lost} diverged."
+    )
+    left = frames["training_curves"]["experiment"].nunique() - len(names)
+    return text + (f" {numbers.counted(left, 'more experiment')} in the table alone." if left else "")
+
+
+def _best(rows):
+    return rows.loc[rows["loss"].idxmin()]
+
+
+def _at(row) -> str:
+    return f"{_loss(row)} at rate {training_words.rate(row['learning_rate'])}"
+
+
+def _loss(row) -> str:
+    if row["loss_low"] != row["loss_low"]:  # a single seed has no interval
+        return numbers.significant(row["loss"], 2)
+    low, high = (numbers.significant(row[name], 2) for name in ("loss_low", "loss_high"))
+    return f"{numbers.significant(row['loss'], 2)} ({low} to {high})"
+
+
+def _alt(rows) -> str:
+    parts = []
+    for d_k in _widths(rows["d_k"]):
+        best = []
+        for rule, cells in rows[rows["d_k"] == d_k].groupby("scaling", sort=False):
+            best.append(f"{training_words.words(rule)} {_at(_best(cells))}")
+        parts.append(f"at d_k = {d_k}: {numbers.listing(best)}")
+    return f"U-shaped curves of loss against rate; {training_words.experiment(rows)}. Lowest loss {'; '.join(parts)}."
+
+
+def _reading(rows) -> str:
+    """Say, for each width, whether the rule without a scale reaches what the scaled one does, and at how many rates."""
+    name = selection.sentence(training_words.experiment(rows))[:-1]
+    found = []
+    for d_k in _widths(rows["d_k"]):
+        cells = rows[rows["d_k"] == d_k]
+        plain, scaled = (cells[cells["scaling"] == rule] for rule in (_PLAIN, _SCALED))
+        if plain.empty or scaled.empty:
+            continue
+        one, other = _best(plain), _best(scaled)
+        if one["loss_low"] > other["loss_high"]:
+            verdict = "does worse even at its best rate"
+        elif one["loss_high"] < other["loss_low"]:
+            verdict = "does better at its best rate"
+        else:
+            verdict = "cannot be told apart at its best rate"
+        learns = [numbers.counted(int((part["n_guessing"] == 0).sum()), "rate") for part in (plain, scaled)]
+        found.append(
+            f"at d_k = {d_k} training without the scale {verdict}, {_loss(one)} against {_loss(other)}; all its seeds "
+            f"beat guessing at {learns[0]} of {len(plain)}, with the scale at {learns[1]} of {len(scaled)}"
+        )
+    if not found:
+        return f"{name}: rules with and without the scale cannot be compared here."
+    return f"{name}: {'; '.join(found)}."
+
+
+def _caveat(table) -> str:
+    return (
+        "Small models and few steps: at small rates a loss is high because training is not finished. The grid of rates "
+        "is coarse, so that a best rate is known to a factor of about its spacing. Widths differ in d_k alone; values "
+        "keep their width."
+    )

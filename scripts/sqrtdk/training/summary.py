@@ -1,0 +1,301 @@
+"""What training shows: loss against rate, usable rates, speed, and verdicts on a rule against 1/√d_k, paired by seed.
+
+A run's loss is the last one on held-out data; a run that diverged, or ends worse than an answer by frequency alone
+(`guess`), counts as guessing and is counted apart. Progress is 1 − loss/guess, from 0 to 1.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from sqrtdk import streams
+
+from .tasks import TASKS
+
+REFERENCE = "1/sqrt(d_k)"
+USABLE = 0.9
+"""A rate is usable where the mean progress of its seeds is this share of the best of the experiment, or more."""
+RATIO_MARGIN = 1.25
+"""Losses, or steps, within this ratio of each other are no difference."""
+DECADES_MARGIN = 0.25
+"""Windows of rates whose widths are this close are no difference."""
+LEVEL = 0.95
+RESAMPLES = 1000
+KEY = ["experiment", "task", "optimiser", "scaling", "d_k"]
+SMALLEST = 1e-12
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All runs of one rule at one width of one experiment: arrays over (rates, seeds), and steps last where logged.
+
+    loss: final losses, no worse than guessing. path: losses at all logged `steps`, (rates, seeds, steps).
+    """
+
+    key: dict
+    rates: np.ndarray
+    steps: np.ndarray
+    guess: float
+    path: np.ndarray
+    loss: np.ndarray
+    accuracy: np.ndarray
+    diverged: np.ndarray
+    gradient: np.ndarray
+    logit_std: np.ndarray
+
+    @property
+    def progress(self) -> np.ndarray:
+        return 1 - self.loss / self.guess
+
+    @property
+    def best(self) -> int:
+        """The index of the rate with the smallest geometric mean of the losses."""
+        return int(np.log(self.loss).mean(axis=1).argmin())
+
+
+def cells(training: pd.DataFrame) -> list[Cell]:
+    """Put the table of logged steps into arrays, a cell for each experiment, rule and width, in order."""
+    found = []
+    for key, rows in training.groupby(KEY, sort=False):
+        rows = rows.sort_values(["learning_rate", "seed", "step"])
+        rates, seeds, steps = (np.unique(rows[name]) for name in ("learning_rate", "seed", "step"))
+        shape = len(rates), len(seeds), len(steps)
+        guess = TASKS[key[1]].guess()
+
+        def column(name: str, rows=rows, shape=shape) -> np.ndarray:
+            return rows[name].to_numpy(dtype=float).reshape(shape)
+
+        path = np.clip(np.nan_to_num(column("loss"), nan=guess), SMALLEST, guess)
+        lost = rows["diverged"].map(lambda value: str(value).lower() == "true").to_numpy(dtype=bool).reshape(shape)
+        found.append(
+            Cell(
+                dict(zip(KEY, key, strict=True)),
+                rates,
+                steps,
+                guess,
+                path,
+                path[..., -1],
+                np.nan_to_num(column("accuracy")[..., -1]),
+                lost[..., -1],
+                column("grad_norm_qk")[..., 0],
+                column("logit_std")[..., -1],
+            )
+        )
+    return found
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean of independent values and its 95 % interval by Student's t; no interval for a single one."""
+    from scipy.special import stdtrit
+
+    mean, n = float(np.mean(values)), len(values)
+    if n < 2:
+        return mean, math.nan, math.nan
+    half = float(stdtrit(n - 1, 0.5 + LEVEL / 2) * np.std(values, ddof=1) / n**0.5)
+    return mean, mean - half, mean + half
+
+
+def _geometric(values: np.ndarray) -> tuple[float, float, float]:
+    return tuple(math.exp(x) for x in interval(np.log(values)))
+
+
+def window(rates: np.ndarray, progress: np.ndarray, bar: float) -> tuple[float, float]:
+    """Return the decimal logarithms of the ends of the usable rates around the best, interpolated; NaN if none is.
+
+    progress: (n_rates,). An end at the first or the last rate was not found: the window may be wider.
+    """
+    x, top = np.log10(rates), int(np.argmax(progress))
+    if progress[top] < bar:
+        return math.nan, math.nan
+    ends = []
+    for way in (-1, 1):
+        i = top
+        while 0 <= i + way < len(x) and progress[i + way] >= bar:
+            i += way
+        end = x[i]
+        if 0 <= i + way < len(x):
+            end += (x[i + way] - x[i]) * (progress[i] - bar) / (progress[i] - progress[i + way])
+        ends.append(float(end))
+    return ends[0], ends[1]
+
+
+def bars(all_cells: list[Cell]) -> dict[str, float]:
+    """Return, for each experiment, the progress from which on a rate is usable."""
+    best: dict[str, float] = {}
+    for cell in all_cells:
+        name = cell.key["experiment"]
+        best[name] = max(best.get(name, 0.0), float(cell.progress.mean(axis=1).max()))
+    return {name: USABLE * value for name, value in best.items()}
+
+
+def _resampled(cell: Cell, bar: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the window's ends for resampled seeds; the resamples are those of all cells with as many seeds."""
+    n = cell.loss.shape[1]
+    chosen = streams.generator(seed, "training", "bootstrap", n).integers(n, size=(RESAMPLES, n))
+    means = cell.progress[:, chosen].mean(axis=-1)
+    ends = np.array([window(cell.rates, column, bar) for column in means.T])
+    return ends[:, 0], ends[:, 1]
+
+
+def _width(low, high):
+    """Return the width of a window in decades, 0 where no rate is usable."""
+    return np.nan_to_num(np.asarray(high) - np.asarray(low))
+
+
+def _quantiles(values: np.ndarray) -> tuple[float, float]:
+    tail = (1 - LEVEL) / 2
+    return tuple(float(x) for x in np.quantile(values, [tail, 1 - tail]))
+
+
+def steps_to(cell: Cell, rate: int, bar: float) -> np.ndarray:
+    """Return for each seed the step at which progress reaches the bar, interpolated; infinite where it does not."""
+    target = cell.guess * (1 - bar)
+    found = np.full(cell.path.shape[1], math.inf)
+    for seed, path in enumerate(cell.path[rate]):
+        reached = np.flatnonzero(path <= target)
+        if len(reached):
+            i = reached[0]
+            if i == 0:
+                found[seed] = 0.0
+                continue
+            share = (path[i - 1] - target) / (path[i - 1] - path[i])
+            found[seed] = cell.steps[i - 1] + share * (cell.steps[i] - cell.steps[i - 1])
+    return found
+
+
+def curves(all_cells: list[Cell]) -> list[dict]:
+    """Return a row for each rate of each cell: the final loss with its interval over seeds, and what went wrong."""
+    rows = []
+    for cell in all_cells:
+        for i, rate in enumerate(cell.rates):
+            loss, low, high = _geometric(cell.loss[i])
+            guessing = cell.loss[i] >= cell.guess
+            spread = cell.logit_std[i][np.isfinite(cell.logit_std[i])]
+            rows.append(
+                cell.key
+                | {"learning_rate": float(rate), "n_seeds": cell.loss.shape[1]}
+                | {"loss": loss, "loss_low": low, "loss_high": high, "guess": cell.guess}
+                | {"accuracy": float(cell.accuracy[i].mean()), "progress": float(cell.progress[i].mean())}
+                | {"n_diverged": int(cell.diverged[i].sum()), "n_guessing": int(guessing.sum())}
+                | {"logit_std": float(np.median(spread)) if len(spread) else None}
+            )
+    return rows
+
+
+def summaries(all_cells: list[Cell], seed: int) -> list[dict]:
+    """Return a row for each cell: best rate, window of usable rates, speed, and gradient at the start."""
+    bar, rows = bars(all_cells), []
+    for cell in all_cells:
+        limit = bar[cell.key["experiment"]]
+        loss, low, high = _geometric(cell.loss[cell.best])
+        ends = window(cell.rates, cell.progress.mean(axis=1), limit)
+        lower, upper = _resampled(cell, limit, seed)
+        width_low, width_high = _quantiles(_width(lower, upper))
+        speeds = steps_to(cell, cell.best, limit)
+        reached = np.isfinite(speeds)
+        steps = _geometric(np.maximum(speeds, 0.5)) if reached.all() else (None, None, None)
+        gradient = _geometric(cell.gradient[0])
+        usable = math.isfinite(ends[0])
+        rows.append(
+            cell.key
+            | {"n_seeds": cell.loss.shape[1], "n_rates": len(cell.rates), "steps": int(cell.steps[-1])}
+            | {"best_rate": float(cell.rates[cell.best]), "loss": loss, "loss_low": low, "loss_high": high}
+            | {"accuracy": float(cell.accuracy[cell.best].mean()), "bar": limit}
+            | {"window": float(_width(*ends)), "window_low": width_low, "window_high": width_high}
+            | {"rate_floor": 10 ** ends[0] if usable else None, "rate_ceiling": 10 ** ends[1] if usable else None}
+            | {"open_below": usable and ends[0] <= math.log10(cell.rates[0])}
+            | {"open_above": usable and ends[1] >= math.log10(cell.rates[-1])}
+            | {"steps_to_target": steps[0], "steps_low": steps[1], "steps_high": steps[2]}
+            | {"share_reached": float(reached.mean())}
+            | {"gradient": gradient[0], "gradient_low": gradient[1], "gradient_high": gradient[2]}
+            | {"share_diverged": float(cell.diverged.mean())}
+            | {"share_guessing": float((cell.loss >= cell.guess).mean())}
+            | {"late_rise": float(np.exp(np.mean(np.log(cell.loss[cell.best] / cell.path[cell.best].min(axis=-1)))))}
+        )
+    return rows
+
+
+def decide(low: float, high: float, margin: float) -> str:
+    """Say what an interval of a difference, positive where the rule is worse, tells at a margin."""
+    if low > margin:
+        return "hurts"
+    if high < -margin:
+        return "helps"
+    return "no difference" if low > -margin and high < margin else "undecided"
+
+
+def verdicts(all_cells: list[Cell], seed: int) -> list[dict]:
+    """Return rows that hold each rule against 1/√d_k, at one width of one experiment.
+
+    Comparisons: loss at the best rate of each (`best`), at the best rate of 1/√d_k (`same_rate`), steps to the target
+    at the best rate of each (`speed`), as ratios; and `window`, the reference's width minus the rule's, in decades.
+    Ratios are paired by seed with Student's t, the window's interval is a bootstrap of the seeds.
+    """
+    bar, rows = bars(all_cells), []
+    for cell in all_cells:
+        same = ("experiment", "d_k")
+        others = [other for other in all_cells if all(other.key[name] == cell.key[name] for name in same)]
+        reference = next((other for other in others if other.key["scaling"] == REFERENCE), None)
+        if reference is None or cell is reference:
+            continue
+        limit = bar[cell.key["experiment"]]
+        best, theirs = cell.best, reference.best
+        pairs = {"best": np.log(cell.loss[best] / reference.loss[theirs])}
+        pairs["same_rate"] = np.log(cell.loss[theirs] / reference.loss[theirs])
+        # A run that does not reach the target takes at least all steps.
+        speeds = [np.clip(steps_to(c, r, limit), 0.5, c.steps[-1]) for c, r in ((cell, best), (reference, theirs))]
+        pairs["speed"] = np.log(speeds[0] / speeds[1])
+        base = cell.key | {"reference": REFERENCE, "n_seeds": cell.loss.shape[1]}
+        base |= {"rate": float(cell.rates[best]), "reference_rate": float(reference.rates[theirs])}
+        for name, values in pairs.items():
+            mean, low, high = interval(values)
+            rows.append(
+                base
+                | {"comparison": name, "estimate": math.exp(mean), "low": math.exp(low), "high": math.exp(high)}
+                | {"margin": RATIO_MARGIN, "verdict": decide(low, high, math.log(RATIO_MARGIN))}
+            )
+        wide = [_width(*window(c.rates, c.progress.mean(axis=1), limit)) for c in (reference, cell)]
+        resampled = [_width(*_resampled(c, limit, seed)) for c in (reference, cell)]
+        low, high = _quantiles(resampled[0] - resampled[1])
+        rows.append(
+            base
+            | {"comparison": "window", "estimate": float(wide[0] - wide[1]), "low": low, "high": high}
+            | {"margin": DECADES_MARGIN, "verdict": decide(low, high, DECADES_MARGIN)}
+        )
+    return rows
+
+
+def transfer(all_cells: list[Cell], seed: int) -> list[dict]:
+    """Return a row for each rule of an experiment: how its best rate and largest usable rate move with the width.
+
+    shift: decimal logarithm of the largest usable rate at the widest head over that at the narrowest, with a bootstrap
+    interval, where both were found. cost: loss of the widest at the best rate of the narrowest, over its own best.
+    """
+    bar, rows = bars(all_cells), []
+    names = dict.fromkeys((cell.key["experiment"], cell.key["scaling"]) for cell in all_cells)
+    for experiment, scaling in names:
+        chosen = [c for c in all_cells if (c.key["experiment"], c.key["scaling"]) == (experiment, scaling)]
+        narrow, wide = (pick(chosen, key=lambda cell: cell.key["d_k"]) for pick in (min, max))
+        if narrow is wide:
+            continue
+        ends = [window(c.rates, c.progress.mean(axis=1), bar[experiment])[1] for c in (narrow, wide)]
+        shift = low = high = None
+        # False for a window that does not exist, too.
+        if all(end < math.log10(c.rates[-1]) for end, c in zip(ends, (narrow, wide), strict=True)):
+            resampled = [_resampled(c, bar[experiment], seed)[1] for c in (narrow, wide)]
+            moved = resampled[1] - resampled[0]
+            found = np.isfinite(moved)
+            # A window that other seeds might not have found has no end to speak of.
+            if found.mean() >= LEVEL:
+                shift, (low, high) = ends[1] - ends[0], _quantiles(moved[found])
+        cost = _geometric(wide.loss[narrow.best] / wide.loss[wide.best])
+        rows.append(
+            {name: narrow.key[name] for name in KEY[:4]}
+            | {"d_k_low": narrow.key["d_k"], "d_k_high": wide.key["d_k"], "n_seeds": narrow.loss.shape[1]}
+            | {"best_rate_low": float(narrow.rates[narrow.best]), "best_rate_high": float(wide.rates[wide.best])}
+            | {"shift": shift, "shift_low": low, "shift_high": high}
+            | {"cost": cost[0], "cost_low": cost[1], "cost_high": cost[2]}
+        )
+    return rows

@@ -1,0 +1,168 @@
+"""What training says, in sentences chosen by its numbers, and the tables of the report on it."""
+
+import pandas as pd
+
+from sqrtdk import numbers
+from sqrtdk.answers import WANTED_D_K, Sentence, nearest
+from sqrtdk.tables import NONE, Cell, Table, missing
+
+PLAIN, MUP, REFERENCE = "none", "1/d_k", "1/sqrt(d_k)"
+COMPARISONS = ("best", "same_rate", "speed", "window")
+STILL = 0.1
+"""A largest usable rate that moves by less than this many decades from the narrowest to the widest head stays."""
+OPTIMISERS = {"sgd": "gradient descent", "adam": "Adam"}
+_WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
+
+
+def _interval(row: dict, digits: int = 2) -> str:
+    low, high = (numbers.significant(float(row[name]), digits) for name in ("low", "high"))
+    return f"{low} to {high}"
+
+
+def _names(row: dict) -> dict[str, str]:
+    values = {"task": row["task"], "optimiser": OPTIMISERS.get(row["optimiser"], row["optimiser"])}
+    return values | {"d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
+
+
+def _front(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the verdicts on the first experiment that holds the unscaled rule against the scaled one."""
+    rows = verdicts[verdicts["scaling"] == PLAIN]
+    return rows[rows["experiment"] == rows["experiment"].iloc[0]] if len(rows) else rows
+
+
+def headline(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say what leaving the scale out does, at the width nearest to 64, to the loss and the window of rates."""
+    rows = _front(frames["training_verdicts"])
+    if rows.empty:
+        return [Sentence("answer.training.none")]
+    here = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)]
+    sentences = []
+    for row in here[here["comparison"].isin(["best", "window"])].to_dict("records"):
+        values = _names(row) | {"estimate": numbers.significant(row["estimate"], 2), "interval": _interval(row)}
+        values |= {"rate": f"{row['rate']:g}", "reference_rate": f"{row['reference_rate']:g}"}
+        values |= {"margin": f"{row['margin']:g}"}
+        sentences.append(Sentence(f"answer.training.{row['comparison']}.{_WORDS[row['verdict']]}", values))
+    return sentences
+
+
+def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say for each experiment at which widths leaving the scale out hurts, helps or does nothing at best rates."""
+    verdicts, sentences = frames["training_verdicts"], []
+    rows = verdicts[(verdicts["scaling"] == PLAIN) & (verdicts["comparison"] == "best")]
+    for _, cells in rows.groupby("experiment", sort=False):
+        found = [(row["d_k"], row["verdict"], numbers.significant(row["estimate"], 2)) for row in _records(cells)]
+        parts = [f"{d_k} ({verdict}, {ratio} times)" for d_k, verdict, ratio in found]
+        values = _names(cells.iloc[0].to_dict()) | {"widths": numbers.listing(parts)}
+        sentences.append(Sentence("follows.training.widths", values))
+    return sentences
+
+
+def _records(frame: pd.DataFrame) -> list[dict]:
+    return frame.to_dict("records")
+
+
+def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say of each usual rule whether its largest usable rate moves from the narrowest head to the widest."""
+    table, sentences = frames["training_transfer"], []
+    if table.empty:
+        return []
+    for row in _records(table[table["experiment"] == table["experiment"].iloc[0]]):
+        if row["scaling"] not in (PLAIN, REFERENCE, MUP):
+            continue
+        values = {"rule": row["scaling"], "first": str(row["d_k_low"]), "last": str(row["d_k_high"])}
+        if missing(row["shift"]):
+            sentences.append(Sentence("follows.training.transfer.unknown", values))
+            continue
+        # A factor instead of decades.
+        values |= {"factor": numbers.significant(10 ** row["shift"], 2)}
+        ends = (numbers.significant(10 ** row[name], 2) for name in ("shift_low", "shift_high"))
+        values |= {"interval": " to ".join(ends)}
+        if row["shift_low"] > -STILL and row["shift_high"] < STILL:
+            verdict = "stays"
+        else:
+            verdict = "moves" if row["shift_high"] < -STILL or row["shift_low"] > STILL else "undecided"
+        sentences.append(Sentence(f"follows.training.transfer.{verdict}", values))
+    return sentences
+
+
+def gradients(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say how the gradient of W_q and W_k before the first step compares without the scale and with it, by width."""
+    table = frames["training_summary"]
+    if table.empty:
+        return []
+    table = table[table["experiment"] == table["experiment"].iloc[0]]
+    found = []
+    for d_k, rows in table.groupby("d_k", sort=True):
+        by_rule = {row["scaling"]: row for row in _records(rows)}
+        if PLAIN in by_rule and REFERENCE in by_rule:
+            found.append((d_k, by_rule[PLAIN], by_rule[REFERENCE]))
+    if not found:
+        return []
+    larger = all(plain["gradient_low"] > scaled["gradient_high"] for _, plain, scaled in found)
+    smaller = all(plain["gradient_high"] < scaled["gradient_low"] for _, plain, scaled in found)
+    ratios = [f"{numbers.significant(p['gradient'] / s['gradient'], 2)} at d_k = {d_k}" for d_k, p, s in found]
+    verdict = "larger" if larger else "smaller" if smaller else "mixed"
+    return [Sentence(f"follows.training.gradient.{verdict}", {"ratios": numbers.listing(ratios)})]
+
+
+def start(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say how many of the sizes before the first step agree with their prediction, under the scaled rule."""
+    from scipy.special import stdtrit
+
+    table, seeds = frames["training_start"], frames["training_summary"]
+    rows = table[(table["scaling"] == REFERENCE) & table["se"].notna()]
+    if rows.empty:
+        return []
+    n = int(seeds["n_seeds"].min())
+    distance = ((rows["estimate"] - rows["prediction"]) / rows["se"]).abs()
+    values = {"inside": str(int((distance < stdtrit(n - 1, 0.975)).sum())), "count": str(len(rows))}
+    return [Sentence("follows.training.start", values | {"worst": numbers.significant(float(distance.max()), 2)})]
+
+
+def follows(frames: dict[str, pd.DataFrame]) -> dict[str, list[Sentence]]:
+    """Return what follows from each figure on training, by figure id."""
+    return {
+        "training-curves": [*widths(frames), *transfers(frames)],
+        "training-telemetry": [*gradients(frames), *start(frames)],
+    }
+
+
+def verdict_table(key: str, verdicts: pd.DataFrame, summary: pd.DataFrame) -> Table:
+    """Return each rule against 1/√d_k at each width: four comparisons, each an estimate, an interval and a verdict."""
+    late = {_key(row): row["late_rise"] for row in _records(summary)}
+    rows = []
+    for cell, cells in verdicts.groupby(["experiment", "scaling", "d_k"], sort=False):
+        first = cells.iloc[0].to_dict()
+        by_name = {row["comparison"]: row for row in _records(cells)}
+        rates = f"{first['rate']:g}; {first['reference_rate']:g}"
+        rows.append(
+            (
+                Cell(f"{first['task']}, {first['optimiser']}", note=first["experiment"], note_word="tables.literal"),
+                Cell(first["scaling"]),
+                Cell(str(first["d_k"]), number=True),
+                Cell(rates, number=True),
+                *(_comparison(by_name[name]) for name in COMPARISONS),
+                Cell(numbers.significant(late[cell], 2), number=True) if cell in late else NONE,
+            )
+        )
+    columns = ("experiment", "scaling", "d_k", "rates", *COMPARISONS, "late")
+    return Table(key, columns, tuple(rows))
+
+
+def _key(row: dict) -> tuple:
+    return row["experiment"], row["scaling"], row["d_k"]
+
+
+def _comparison(row: dict) -> Cell:
+    text = f"{numbers.significant(row['estimate'], 2)} ({_interval(row)})"
+    return Cell(text, note=row["verdict"], note_word="tables.literal", number=True)
+
+
+def report_tables(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> dict[str, Table]:
+    """Return the tables on training by key: of this run, and of the longer one that ships with the project."""
+    found = {
+        key: verdict_table(key, tables["training_verdicts"], tables["training_summary"])
+        for key, tables in (("training", frames), ("training_shipped", shipped))
+        if tables
+    }
+    return {key: table for key, table in found.items() if table.rows}

@@ -1,0 +1,196 @@
+"""Tasks, runs and optimisers: what is asked can be known only by attending, and runs repeat, pair and fail openly."""
+
+import numpy as np
+import pytest
+
+from sqrtdk.training import model, rules, runs, tasks
+from sqrtdk.training.optimisers import Optimiser
+
+SHORT = dict(task="recall", optimiser="adam", d_k=8, rates=[0.01, 0.03], n_seeds=2, steps=12, seed=3)
+
+
+def train(**changes):
+    return runs.train(**{"scaling": "1/sqrt(d_k)"} | SHORT | changes)
+
+
+# ---- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def test_recall_asks_for_the_value_of_each_key():
+    inputs, targets = tasks.recall(np.random.default_rng(1), 5)
+    pairs, keys = np.split(inputs, 2, axis=1)
+    key_of_pair, value = pairs[..., : tasks.SYMBOLS].argmax(-1), pairs[..., tasks.SYMBOLS :].argmax(-1)
+    assert (pairs.sum(-1) == 2).all()
+    assert (keys.sum(-1) == 1).all()
+    np.testing.assert_array_equal(key_of_pair, keys.argmax(-1))
+    np.testing.assert_array_equal(value, targets)
+    assert all(len(set(row)) == tasks.PAIRS for row in key_of_pair)
+
+
+def test_induction_asks_for_what_followed_before():
+    inputs, targets = tasks.induction(np.random.default_rng(1), 4)
+    symbols = inputs[..., : tasks.SYMBOLS].argmax(-1)
+    for row, answers in zip(symbols, targets, strict=True):
+        for at, answer in zip(range(tasks.HALF, len(row)), answers, strict=True):
+            first = list(row).index(row[at])
+            assert first < tasks.HALF
+            assert row[first + 1] == answer
+    assert inputs.shape[1] - tasks.HALF == targets.shape[1]
+
+
+def test_the_text_is_asked_for_its_next_letter_and_its_end_is_held_out():
+    letters, alphabet = tasks.text()
+    words = "".join(alphabet[i] for i in letters)
+    assert words.startswith("it was the best of times, it was the worst of times,")
+    assert "#" not in alphabet
+    held = set()
+    for held_out in (False, True):
+        inputs, targets = tasks.characters(np.random.default_rng(1), 50, held_out)
+        for row, answers in zip(inputs[..., : len(alphabet)].argmax(-1), targets, strict=True):
+            window = "".join(alphabet[i] for i in (*row, answers[-1]))
+            np.testing.assert_array_equal(row[1:], answers[:-1])
+            assert window in words
+            if held_out:
+                held.add(words.rindex(window))
+    assert min(held) >= 0.9 * len(words) - 1
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_guessing_by_frequency_has_the_loss_of_the_task(name):
+    """A model whose output is one fixed distribution, that of the answers."""
+    task = tasks.TASKS[name]
+    _, targets = task.draw(np.random.default_rng(2), 4000, False)
+    share = np.bincount(targets.ravel()) / targets.size
+    assert -(share[share > 0] * np.log(share[share > 0])).sum() == pytest.approx(task.guess(), rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "rate", "steps", "below"), [("recall", 0.01, 80, 1.0), ("text", 0.01, 60, 2.6)])
+def test_a_task_is_learned(name, rate, steps, below):
+    rows, _ = train(task=name, rates=[rate], steps=steps, d_k=16)
+    last = [row["loss"] for row in rows if row["step"] == steps]
+    assert max(last) < below < tasks.TASKS[name].guess()
+
+
+def test_recall_cannot_be_learned_without_attending():
+    """Negative control: with uniform weights the answer is not known."""
+    rows, _ = train(rates=[0.01], steps=80, scaling="constant(c=1e-9)")
+    assert min(row["loss"] for row in rows) > 2
+
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_runs_repeat_and_do_not_depend_on_the_other_rates_and_seeds():
+    rows, _ = train()
+    assert rows == train()[0]
+    alone = train(rates=[0.03], n_seeds=1)[0]
+    same = [row for row in rows if row["learning_rate"] == 0.03 and row["seed"] == 0]
+    assert alone == same
+    assert train(seed=4)[0] != rows
+
+
+def test_rules_optimisers_and_rates_share_data_and_initial_weights():
+    """At step 0 nothing but the rule has acted: a factor of 1 is a factor of 1 whatever its name."""
+    start = {row["seed"]: row["loss"] for row in train(scaling="none")[0] if row["step"] == 0}
+    for changes in (dict(scaling="constant(c=1)"), dict(optimiser="sgd"), dict(rates=[1.0])):
+        other = train(**{"scaling": "none"} | changes)[0]
+        assert {row["seed"]: row["loss"] for row in other if row["step"] == 0} == start
+    assert len(set(start.values())) == 2
+    for inputs, _ in (next(runs.batches("recall", 1, range(2))), runs.held_out("recall", 1, range(2))):
+        assert (inputs[0] != inputs[1]).any()
+
+
+def test_every_logged_step_of_every_run_has_its_row():
+    rows, _ = train()
+    keys = [(row["learning_rate"], row["seed"], row["step"]) for row in rows]
+    assert keys == [(rate, seed, step) for rate in (0.01, 0.03) for seed in (0, 1) for step in (0, 1, 3, 10, 12)]
+    assert all(tuple(row) == runs.LOGGED for row in rows)
+    assert runs.logged_steps(300)[-4:] == [100, 147, 215, 300]
+    assert len(runs.logged_steps(300)) <= 20
+    assert runs.logged_steps(2) == [0, 1, 2]
+
+
+def test_a_run_that_diverges_stays_in_the_table_as_such():
+    rows, _ = train(optimiser="sgd", rates=[1e200, 0.1], steps=12)
+    lost = [row for row in rows if row["diverged"]]
+    assert {row["learning_rate"] for row in lost} == {1e200}
+    assert {row["step"] for row in lost} >= {10, 12}
+    assert all(row[name] is None for row in lost for name in runs.COLUMNS)
+    sound = [row for row in rows if row["learning_rate"] == 0.1]
+    assert all(np.isfinite(row[name]) for row in sound for name in runs.COLUMNS)
+
+
+def test_what_is_logged_is_what_attention_does():
+    shape = tasks.TASKS["recall"].shape(8)
+    rule = rules.build("1/sqrt(d_k)", 8, 16)
+    p = runs.initial(shape, rule, "recall", 1, range(2))
+    inputs, targets = runs.held_out("recall", 1, range(2))
+    found = runs.measure(shape, rule, p, inputs, targets)
+    assert set(found) == set(runs.COLUMNS)
+    _, _, gradients, (seen,) = model.loss_and_gradients(shape, rule, p, inputs, targets)
+    one = seen.weights[1]
+    assert found["entropy"][1] == pytest.approx(-(one * np.log(one)).sum(-1).mean())
+    assert found["max_weight"][1] == pytest.approx(one.max(-1).mean())
+    assert found["saturated_share"][1] == np.mean(one.max(-1) > 0.99)
+    assert found["logit_std"][1] ** 2 == pytest.approx(np.var(seen.logits[1], axis=-1, ddof=1).mean())
+    assert found["score_max"][1] == seen.scores[1].max()
+    assert found["largest_logit"][1] == np.abs(seen.logits[1]).max()
+    assert found["grad_norm_q"][1] == pytest.approx(np.linalg.norm(gradients["0.w_q"][1]))
+    assert found["grad_norm_qk"] ** 2 == pytest.approx(found["grad_norm_q"] ** 2 + found["grad_norm_k"] ** 2)
+    step = 1e-6  # of the output: its gradient is that of the way from there to the loss
+    assert found["grad_norm_output"][1] > step
+
+
+def test_keys_that_a_causal_query_does_not_see_do_not_count():
+    shape = tasks.TASKS["induction"].shape(8, layers=1)
+    rule = rules.build("none", 8, 31)
+    p = runs.initial(shape, rule, "induction", 1, range(1))
+    _, _, _, (seen,) = model.loss_and_gradients(shape, rule, p, *runs.held_out("induction", 1, range(1)))
+    rows = runs._rows(seen)
+    assert rows["weight"].shape[-1] == 30
+    second = seen.logits[0, :, 0, 1, :2]
+    np.testing.assert_allclose(rows["spread"][0, :, 0, 0], np.var(second, axis=-1, ddof=1))
+    np.testing.assert_allclose(seen.weights.sum(-1), 1)
+    assert (seen.weights[..., ~np.tri(31, dtype=bool)] == 0).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"layers": 3, "mlp": 16}, {"layers": 2, "layer_norm": False}])
+@pytest.mark.parametrize("d_k", [16, 64])
+def test_queries_keys_and_logits_start_with_the_predicted_size(settings, d_k):
+    _, sizes = train(rates=[0.1], n_seeds=60, steps=0, d_k=d_k, **settings)
+    assert len(sizes) == 3 * settings.get("layers", 1)
+    for row in sizes:
+        assert abs(row["estimate"] - row["prediction"]) < 4.5 * row["se"], row
+        if settings.get("layer_norm", True) and row["quantity"] != "logit_variance":
+            assert row["prediction"] == pytest.approx(1, abs=1e-3)
+
+
+def test_models_of_several_heads_are_trained():
+    rows, _ = train(heads=4, rates=[0.01], steps=60)
+    assert max(row["loss"] for row in rows if row["step"] == 60) < 3
+
+
+# ---- optimisers ------------------------------------------------------------------------------------------------------
+
+
+def test_optimisers_take_the_published_steps():
+    g = np.array([[0.5, -2.0]])
+    expected = {"sgd": -0.1 * (g + g / 2), "momentum": -0.1 * (g + (0.9 * g + g / 2))}
+    m, v = 0.1 * g, 0.001 * g**2
+    first = m / (1 - 0.9) / (np.sqrt(v / (1 - 0.999)) + 1e-8)
+    m, v = 0.9 * m + 0.1 * g / 2, 0.999 * v + 0.001 * g**2 / 4
+    second = m / (1 - 0.9**2) / (np.sqrt(v / (1 - 0.999**2)) + 1e-8)
+    expected["adam"] = -0.1 * (first + second)
+    for name, value in expected.items():
+        p, move = {"w": np.zeros((1, 2))}, Optimiser(name, [0.1])
+        move.step(p, {"w": g.copy()})
+        move.step(p, {"w": g / 2})
+        np.testing.assert_allclose(p["w"], value, rtol=1e-12)
+    with pytest.raises(ValueError, match="no optimiser 'lion'"):
+        Optimiser("lion", [0.1])
+
+
+def test_adam_without_epsilon_leaves_alone_what_has_no_gradient():
+    p, move = {"w": np.ones((1, 2))}, Optimiser("adam", [0.1], epsilon=0.0)
+    move.step(p, {"w": np.array([[0.0, 1.0]])})
+    np.testing.assert_allclose(p["w"], [[1.0, 0.9]])

@@ -1,0 +1,69 @@
+"""The training run that ships: its tables are those that the code writes, of the configuration that it names."""
+
+import csv
+import json
+
+import pytest
+
+import ship_training
+from ship_training import ROOT
+from sqrtdk.training import tables
+
+FOLDER = ROOT / "resources/training"
+COLUMNS = {
+    "training_summary": tables.SUMMARY,
+    "training_verdicts": tables.VERDICTS,
+    "training_transfer": tables.TRANSFER,
+}
+
+
+def rows(name):
+    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def made_of():
+    return json.loads((FOLDER / "provenance.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_columns_are_those_of_a_run(name):
+    assert tuple(rows(name)[0]) == COLUMNS[name]
+
+
+def test_it_was_made_with_the_overlay_as_it_is(made_of):
+    assert {key: made_of[key] for key in ("seed", "training")} == ship_training.configuration()
+    assert set(made_of) == {"seed", "training", "versions"}
+    assert set(made_of["versions"]) == {"python", "numpy", "scipy", "pandas"}
+
+
+def test_it_holds_every_experiment_in_full(made_of):
+    found = {(row["experiment"], row["scaling"], int(row["d_k"])): row for row in rows("training_summary")}
+    expected = {
+        (name, rule, d_k): entry
+        for name, entry in made_of["training"].items()
+        for rule in entry["scalings"]
+        for d_k in entry["d_k"]
+    }
+    assert found.keys() == expected.keys()
+    for key, entry in expected.items():
+        row = found[key]
+        assert (row["task"], row["optimiser"]) == (entry["task"], entry["optimiser"])
+        assert (int(row["n_seeds"]), int(row["steps"])) == (entry["seeds"], entry["steps"])
+        assert int(row["n_rates"]) == len(entry["rates"])
+        assert entry["seeds"] >= 8
+
+
+def test_every_rule_has_its_verdicts(made_of):
+    found = rows("training_verdicts")
+    others = [rule for entry in made_of["training"].values() for rule in entry["scalings"] * len(entry["d_k"])]
+    assert len(found) == 4 * sum(rule != "1/sqrt(d_k)" for rule in others)
+    for row in found:
+        assert row["verdict"] in ("hurts", "helps", "no difference", "undecided")
+        assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"]) or row["comparison"] == "window"
+
+
+def test_numbers_are_rounded_and_names_are_not():
+    given = ["0.123456", "16", "none", "", "1e-09", "true"]
+    assert [ship_training._short(text) for text in given] == [0.1235, "16", "none", "", 1e-9, "true"]

@@ -1,0 +1,177 @@
+"""Summaries of training: windows, speeds, verdicts and their intervals on logs whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic_training as synthetic
+
+from sqrtdk import training_answers as answers
+from sqrtdk.training import summary
+from sqrtdk.training.summary import decide, window
+
+RATES = np.array([1e-3, 1e-2, 1e-1, 1.0])
+
+
+def frame(rows):
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [
+        ([0.0, 1.0, 1.0, 0.0], (-2.5, -0.5)),
+        ([1.0, 1.0, 0.0, 0.0], (-3.0, -1.5)),
+        ([0.0, 0.0, 0.0, 1.0], (-0.5, 0.0)),
+        ([0.0, 0.5, 0.25, 0.0], (-2.0, -2.0)),
+        ([1.0, 0.0, 0.9, 0.0], (-3.0, -2.5)),
+    ],
+)
+def test_a_window_is_the_run_of_usable_rates_around_the_best(progress, expected):
+    assert window(RATES, np.array(progress), 0.5) == pytest.approx(expected)
+
+
+def test_no_usable_rate_is_no_window():
+    low, high = window(RATES, np.array([0.1, 0.2, 0.1, 0.0]), 0.5)
+    assert np.isnan(low)
+    assert np.isnan(high)
+    assert summary._width(low, high) == 0
+
+
+def test_a_verdict_needs_the_whole_interval():
+    assert decide(0.3, 0.5, 0.2) == "hurts"
+    assert decide(-0.5, -0.3, 0.2) == "helps"
+    assert decide(-0.1, 0.1, 0.2) == "no difference"
+    assert decide(0.1, 0.5, 0.2) == decide(-0.5, 0.5, 0.2) == decide(-0.5, 0.1, 0.2) == "undecided"
+
+
+def test_diverged_runs_count_as_guessing_and_are_counted():
+    table = synthetic.training()
+    curves = frame(summary.curves(summary.cells(table)))
+    lost = curves[(curves["scaling"] == "none") & (curves["learning_rate"] == 0.1)]
+    assert (lost["n_diverged"] == 8).all()
+    assert (lost["n_guessing"] == 8).all()
+    assert lost["loss"].to_numpy() == pytest.approx(np.log(32))
+    # A finite loss above guessing is no better, and not diverged.
+    above = curves[(curves["n_guessing"] > 0) & (curves["n_diverged"] == 0)]
+    assert len(above) > 0
+    assert (curves["loss"] <= curves["guess"] * (1 + 1e-12)).all()
+    assert (curves["n_seeds"] == 8).all()
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    table = synthetic.training(n_seeds=3)
+    shuffled = table.sample(frac=1, random_state=1)
+    one, other = (frame(summary.summaries(summary.cells(t), 1)) for t in (table, shuffled))
+    other = other.set_index(summary.KEY).loc[one.set_index(summary.KEY).index].reset_index()
+    pd.testing.assert_frame_equal(one, other)
+
+
+def test_summaries_know_the_law_that_the_logs_were_made_from():
+    table = frame(summary.summaries(summary.cells(synthetic.training()), 1)).set_index(["scaling", "d_k"])
+    ceilings = table["rate_ceiling"]
+    assert (ceilings["1/d_k"].std() / ceilings["1/d_k"].mean()) < 0.05
+    assert ceilings["none", 16] > ceilings["none", 64] > ceilings["none", 256]
+    assert (table.loc["1/d_k", "window"] > table.loc["none", "window"]).all()
+    assert (table["window_low"] <= table["window"]).all()
+    assert (table["window"] <= table["window_high"]).all()
+    assert table["gradient"]["none", 64] / table["gradient"]["1/sqrt(d_k)", 64] == pytest.approx(8, rel=0.3)
+    assert table["late_rise"].to_numpy() == pytest.approx(1)
+    assert (table["share_reached"] == 1).all()
+
+
+def test_steps_to_the_target_are_interpolated_and_infinite_where_it_is_not_reached():
+    cell = summary.cells(synthetic.training(scalings=("none",), d_k=(64,)))[0]
+    good, bad = (summary.steps_to(cell, rate, 0.5) for rate in (1, 4))
+    assert np.isfinite(good).all()
+    assert np.isinf(bad).all()
+    i = np.searchsorted(cell.steps, good[0])
+    target = 0.5 * cell.guess
+    assert cell.path[1, 0, i - 1] >= target >= cell.path[1, 0, i]
+
+
+def test_verdicts_are_those_of_the_truth():
+    table = frame(summary.verdicts(summary.cells(synthetic.training()), 1))
+    assert set(table["scaling"]) == {"none", "1/d_k"}
+    assert list(table["comparison"].unique()) == ["best", "same_rate", "speed", "window"]
+    best = table[table["comparison"] == "best"].set_index(["scaling", "d_k"])["verdict"]
+    assert best["none", 256] == "hurts"
+    assert (best["1/d_k"] != "hurts").all()
+    windows = table[table["comparison"] == "window"].set_index(["scaling", "d_k"])["verdict"]
+    assert windows["none", 64] == "hurts"
+    assert (windows["1/d_k"] != "hurts").all()
+
+
+def test_a_rule_against_itself_is_no_difference():
+    """Negative control: the same runs under another name, and others from other seeds with the same law."""
+    table = synthetic.training(scalings=("1/sqrt(d_k)",))
+    verdicts = frame(summary.verdicts(summary.cells(pd.concat([table, table.assign(scaling="copy")])), 1))
+    assert (verdicts["verdict"] == "no difference").all()
+    assert (verdicts["estimate"] - (verdicts["comparison"] != "window")).abs().max() < 1e-12
+    other = synthetic.training(scalings=("1/sqrt(d_k)",), seed=7).assign(scaling="copy")
+    verdicts = frame(summary.verdicts(summary.cells(pd.concat([table, other])), 1))
+    assert not verdicts["verdict"].isin(["hurts", "helps"]).any()
+
+
+def test_intervals_cover():
+    """The paired ratio of losses, true value 1, in 95 % of studies to three binomial errors."""
+    inside, n = 0, 300
+    rng = np.random.default_rng(1)
+    for _ in range(n):
+        _, low, high = summary.interval(rng.normal(0, 0.3, 8) - rng.normal(0, 0.3, 8))
+        inside += low <= 0 <= high
+    assert abs(inside / n - 0.95) < 3 * (0.95 * 0.05 / n) ** 0.5
+
+
+def test_transfer_says_how_the_largest_usable_rate_moves():
+    rows = frame(summary.transfer(summary.cells(synthetic.training()), 1)).set_index("scaling")
+    assert rows.loc["1/d_k", "shift"] == pytest.approx(0, abs=0.05)
+    assert rows.loc["none", "shift_high"] < -0.1
+    assert rows.loc["1/d_k", "shift_low"] <= rows.loc["1/d_k", "shift"] <= rows.loc["1/d_k", "shift_high"]
+    assert (rows["cost"] >= 1).all()
+
+
+# ---- the words -------------------------------------------------------------------------------------------------------
+
+
+def sentences(tables):
+    follows = {figure: [one.key for one in found] for figure, found in answers.follows(tables).items()}
+    return [one.key for one in answers.headline(tables)], follows
+
+
+def test_sentences_turn_with_the_numbers():
+    tables = synthetic.tables()
+    headline, follows = sentences(tables)
+    assert headline[1] == "answer.training.window.hurts"
+    assert follows["training-telemetry"] == ["follows.training.gradient.larger", "follows.training.start"]
+    assert "follows.training.transfer.stays" in follows["training-curves"]
+    turned = tables["training_verdicts"].assign(verdict="no difference")
+    assert sentences(tables | {"training_verdicts": turned})[0] == [
+        "answer.training.best.same",
+        "answer.training.window.same",
+    ]
+    reversed_ = tables["training_summary"].copy()
+    plain = reversed_["scaling"] == "none"
+    for name in ("gradient", "gradient_low", "gradient_high"):
+        reversed_.loc[plain, name] /= 1e6
+    assert sentences(tables | {"training_summary": reversed_})[1]["training-telemetry"] == [
+        "follows.training.gradient.smaller",
+        "follows.training.start",
+    ]
+
+
+def test_a_run_without_training_says_so():
+    empty = {name: table.iloc[:0] for name, table in synthetic.tables().items()}
+    headline, follows = sentences(empty)
+    assert headline == ["answer.training.none"]
+    assert follows == {"training-curves": [], "training-telemetry": []}
+    assert answers.report_tables(empty, {}) == {}
+
+
+def test_the_table_holds_every_comparison():
+    tables = synthetic.tables()
+    table = answers.report_tables(tables, {})["training"]
+    assert len(table.rows) == 6
+    first = table.rows[0]
+    assert [cell.note for cell in first[4:8]] == list(
+        tables["training_verdicts"].query("scaling == 'none' and d_k == 16")["verdict"]
+    )

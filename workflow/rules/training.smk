@@ -1,0 +1,103 @@
+# Needs: the training experiments of the configuration.
+# Makes: results/training.csv and results/training_start.csv, from one job for each experiment, rule and width, and
+# results/training_curves.csv, training_summary.csv, training_verdicts.csv and training_transfer.csv.
+
+TRAINED = {
+    name: {
+        "task": entry["task"],
+        "optimiser": entry["optimiser"],
+        "cells": [[trained.slug(rule), rule, d_k] for rule in entry["scalings"] for d_k in entry["d_k"]],
+    }
+    for name, entry in CONFIG["training"].items()
+}
+
+
+def training_cells(kind):
+    return [
+        f"results/cells/training/{name}/{slug}/{d_k}.{kind}.csv"
+        for name, entry in TRAINED.items()
+        for slug, _, d_k in entry["cells"]
+    ]
+
+
+def scaling_of(wildcards):
+    return next(rule for slug, rule, _ in TRAINED[wildcards.experiment]["cells"] if slug == wildcards.rule)
+
+
+def training_settings(wildcards):
+    entry = CONFIG["training"][wildcards.experiment]
+    return as_json({key: entry[key] for key in entry if key not in ("scalings", "d_k")})
+
+
+rule train_models:
+    input:
+        script=script("train_models"),
+        text=str(SOURCE / "resources/openings.txt"),
+    output:
+        log="results/cells/training/{experiment}/{rule}/{d_k}.log.csv",
+        start="results/cells/training/{experiment}/{rule}/{d_k}.start.csv",
+    params:
+        scaling=scaling_of,
+        settings=training_settings,
+        seed=CONFIG["seed"],
+        versions=versions("numpy"),
+    log:
+        "results/logs/train_models/{experiment}/{rule}/{d_k}.log",
+    benchmark:
+        "results/benchmarks/train_models/{experiment}/{rule}/{d_k}.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "train the models of {wildcards.experiment} with the rule {params.scaling} at d_k = {wildcards.d_k}"
+    shell:
+        "python {input.script[0]:q} --scaling {params.scaling:q} --d-k {wildcards.d_k} --settings {params.settings:q}"
+        " --seed {params.seed} --output {output.log:q} --start {output.start:q} > {log:q} 2>&1"
+
+
+rule collect_training:
+    input:
+        script=script("collect_training"),
+        logs=training_cells("log"),
+        starts=training_cells("start"),
+    output:
+        training="results/training.csv",
+        start="results/training_start.csv",
+    params:
+        trained=as_json(TRAINED),
+    log:
+        "results/logs/collect_training.log",
+    benchmark:
+        "results/benchmarks/collect_training.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "collect the training runs"
+    shell:
+        "python {input.script[0]:q} --folder results/cells/training --trained {params.trained:q}"
+        " --training {output.training:q} --start {output.start:q} > {log:q} 2>&1"
+
+
+rule summarise_training:
+    input:
+        script=script("summarise_training"),
+        text=str(SOURCE / "resources/openings.txt"),
+        training="results/training.csv",
+    output:
+        curves="results/training_curves.csv",
+        summary="results/training_summary.csv",
+        verdicts="results/training_verdicts.csv",
+        transfer="results/training_transfer.csv",
+    params:
+        seed=CONFIG["seed"],
+        versions=versions("numpy", "scipy", "pandas"),
+    log:
+        "results/logs/summarise_training.log",
+    benchmark:
+        "results/benchmarks/summarise_training.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "summarise the training runs"
+    shell:
+        "python {input.script[0]:q} --training {input.training:q} --seed {params.seed} --curves {output.curves:q}"
+        " --summary {output.summary:q} --verdicts {output.verdicts:q} --transfer {output.transfer:q} > {log:q} 2>&1"
