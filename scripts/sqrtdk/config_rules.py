@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from . import ensembles, heads, variants
+from .audit import InputError, conventions
 from .config_messages import MISSING, Problem, nearest
 from .config_schema import colon_hint, look_up
 from .config_values import is_removed, read_boolean, read_integer, read_mapping, read_number, read_text, without_removed
@@ -159,7 +160,7 @@ def find_file(name: str, folders: Iterable[Path | str]) -> Path | None:
 
 
 def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
-    """List the dumps whose file is missing, unreadable or no .npz file."""
+    """List the dumps whose file is missing, unreadable or no .npz file, and those whose convention is none."""
     problems = []
     for name, dump in dumps.items():
         problems += _scaling_problems(("dumps", name, "scaling"), dump.get("scaling"))
@@ -170,6 +171,11 @@ def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
         reason = f"no such file in {searched}" if path is None else _unreadable(path)
         if reason:
             problems.append(Problem(("dumps", name, "file"), dump["file"], reason))
+        if isinstance(dump.get("convention"), str):
+            try:
+                conventions.convention(dump["convention"])
+            except InputError as error:
+                problems.append(Problem(("dumps", name, "convention"), dump["convention"], str(error)))
     return problems
 
 

@@ -312,7 +312,7 @@ def report_tables(
 ) -> dict[str, Table]:
     """Return the tables of the report by key, in their order."""
     # Whose tables are made of the cells of this module.
-    from sqrtdk import example_tables, tables_alternatives, tables_normalisers, tables_start
+    from sqrtdk import example_tables, tables_alternatives, tables_audit, tables_normalisers, tables_start
 
     ranges = refused(frames)
     found = (
@@ -333,5 +333,6 @@ def report_tables(
         tables_start.normalisation(frames["initialisation"]),
         tables_start.rounding(frames["rounding"]),
         real_heads(frames["real_heads"]),
+        *tables_audit.audit(frames["audit"]),
     )
     return {table.key: table for table in found}

@@ -66,6 +66,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "gradient_distribution": pd.DataFrame(rows[2]),
         **synthetic_vanishing.compared(pd.DataFrame(rows[1])),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
+        "audit": synthetic_results.synthetic_audit.table().head(99 if heads else 0),
         **synthetic_training.tables(scalings=scalings),
         "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 4000)),
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=8)),

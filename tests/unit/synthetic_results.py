@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pandas as pd
 import synthetic_alternatives
+import synthetic_audit
 import synthetic_energy
 import synthetic_maps
 import synthetic_planted
@@ -252,6 +253,7 @@ def _everything() -> dict[str, pd.DataFrame]:
         "softmax_saturation": softmax_saturation(),
         "gradient_magnitude": gradient_magnitude(),
         "real_heads": real_heads(),
+        "audit": synthetic_audit.table(),
         **synthetic_training.tables(),
         **synthetic_start.frames(),
         "alternatives": synthetic_alternatives.table(),

@@ -199,6 +199,15 @@ def test_keys_that_are_drawn_in_pieces_have_no_limit_of_memory():
     assert understood({"ensembles": left_out, "d_k": [4], "n_keys": [1048576]})
 
 
+def test_conventions_of_dumps():
+    file = "resources/minilm-l6-qk.npz"
+    sound = {"dumps": {"d": {"file": file, "convention": "1/sqrt(224)", "stage": "init"}}}
+    assert understood(sound)["dumps"]["d"]["convention"] == "1/sqrt(224)"
+    found = problems({"dumps": {"d": {"file": file, "convention": "mine", "stage": "late"}}})
+    assert "named conventions are pre-scaled" in found["dumps.d.convention"]
+    assert "one of init, trained, unknown" in found["dumps.d.stage"]
+
+
 def test_files_of_dumps(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("good.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))

@@ -10,7 +10,7 @@ import synthetic_planted
 import synthetic_results
 import synthetic_start
 
-from sqrtdk import ensembles, laws, normalisation, numbers, rendering, tables
+from sqrtdk import ensembles, laws, normalisation, numbers, rendering, tables, tables_audit
 from sqrtdk.tables import NONE, Cell
 
 MOMENTS = synthetic_results.moments()
@@ -291,6 +291,7 @@ def test_report_has_its_tables_in_order():
         "mean_laws": laws.fit_mean_laws(MOMENTS),
         "spread_laws": laws.fit_spread_laws(MOMENTS, 64),
         "real_heads": synthetic_results.real_heads(layers=1),
+        "audit": synthetic_results.synthetic_audit.table(),
         "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 1000)),
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=4)),
         **synthetic_start.frames(),
@@ -301,5 +302,32 @@ def test_report_has_its_tables_in_order():
     order = ["contrast", "families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients"]
     order += ["three_numbers", "before_after", "tiny_gradients", "scale_rules", "mistakes", "normalisers"]
     order += ["linear_attention", "initialisation", "normalisation", "rounding", "real_heads"]
+    order += ["audit", "audit_all"]
     assert list(found) == order
     assert [table.key for table in found.values()] == order
+
+
+class TestAudit:
+    frame = synthetic_results.synthetic_audit.table()
+
+    def test_heads_with_findings_and_those_at_the_ends_are_pointed_at(self):
+        told = tables_audit.pointed_at(self.frame)
+        shown = {(row["dump"], row["layer"], row["head"]): why for row, why in zip_rows(self.frame, told)}
+        assert shown["minilm_l6", 0, 1] == ""
+        assert [shown["sound", 0, head] for head in range(3)] == ["widest", "flattest", "sink"]
+        assert all(shown["twice", 0, head] == "" for head in range(3))
+
+    def test_all_heads_have_a_row_and_the_caption_counts_them(self):
+        short, whole = tables_audit.audit(self.frame)
+        assert len(whole.rows) == len(self.frame) == int(whole.values["count"])
+        assert len(short.rows) < len(whole.rows)
+        assert short.values["bugs"] == "3"
+        assert short.values["notes"] == "1"
+        assert "applied twice" in short.rows[-1][1].note
+
+    def test_no_heads_no_tables(self):
+        assert tables_audit.audit(self.frame.head(0)) == []
+
+
+def zip_rows(frame, places):
+    return ((frame.iloc[place], why) for place, why in places.items())

@@ -77,6 +77,12 @@ class TestResults:
             float(head["independence_ratio"])
         )
 
+    def test_the_audit_finds_no_bug_in_a_correct_model(self, run):
+        rows = table(run[0], "audit.csv")
+        assert len(rows) == 72
+        assert {row["verdict"] for row in rows} == {"healthy", "note"}
+        assert next(row for row in rows if row["verdict"] == "note")["findings"].startswith("note: entropy collapse")
+
     def test_softmax_tables_hold_every_combination(self, run):
         for name in ("softmax_saturation.csv", "gradient_magnitude.csv", "gradient_distribution.csv"):
             names = ("ensemble", "d_k", "n_keys", "scaling", "measure", "statistic")
@@ -122,6 +128,7 @@ STAGES = {
     "normalisers": ({"simulate_normalisers": 1}, ()),
     "layers": ({"simulate_initialisation": 1, "simulate_depth": 1}, ("initialisation", "depth")),
     "rounding": ({"simulate_rounding": 1}, ("rounding",)),
+    "audit": ({"audit_heads": 1}, ()),
     # Two widths, three rules.
     "training": (
         {"train_models": 6, "collect_training": 1, "summarise_training": 1},
@@ -129,7 +136,7 @@ STAGES = {
     ),
 }
 MOMENTS = ("moments", "collected", "laws")
-LATER = [stage for stage in STAGES if stage not in ("moments", "heads", "collected", "laws", "phases")]
+LATER = [stage for stage in STAGES if stage not in ("moments", "heads", "collected", "laws", "phases", "audit")]
 
 
 def starts(*stages, **numbers):
@@ -171,7 +178,9 @@ EDITS = {
     "ensembles={aligned: {rho: 0.6}}": starts(
         *MOMENTS, "softmax", simulate_moments=len(WIDTHS), simulate_softmax=len(WIDTHS)
     ),
-    "dumps={minilm_l6: {scaling: none}}": starts("heads", "collected", "laws"),
+    "dumps={minilm_l6: {scaling: none}}": starts("heads", "collected", "laws", "audit"),
+    "dumps={minilm_l6: {convention: learned}}": starts("audit"),
+    "dumps={minilm_l6: {stage: init}}": starts("audit"),
     "training={recall: {d_k: 8, rates: [0.01]}}": starts("training", train_models=3),
     "language=en": {},
 }

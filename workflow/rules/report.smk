@@ -8,7 +8,7 @@ TABLES = [
     for name in (
         *("moments", "variance_laws", "mean_laws", "spread_laws"),
         *("softmax_saturation", "gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
-        *("worked_example", "tiny_gradients", "real_heads"),
+        *("worked_example", "tiny_gradients", "real_heads", "audit"),
         *("alternatives", "normalisers", "linear_attention", "initialisation", "rounding"),
         *("training_verdicts", "training_summary", "training_transfer", "training_start"),
     )

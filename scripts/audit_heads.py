@@ -1,0 +1,32 @@
+"""Audit every head of the dumps: facts with intervals, and what is wrong by the declared scale and convention."""
+
+from pathlib import Path
+
+from program import run, write_rows
+from sqrtdk.audit import InputError
+from sqrtdk.audit.conventions import convention, scale
+from sqrtdk.audit.diagnoses import Options
+from sqrtdk.audit.heads import read_dumps
+from sqrtdk.audit.verdict import COLUMNS, audit
+
+
+def audit_heads(dumps: dict, files: list[Path], output: Path):
+    """Write one row for each head; `dumps` maps names to entries of the configuration, in the order of `files`."""
+    rows = []
+    for (name, entry), file in zip(dumps.items(), files, strict=True):
+        options = Options(convention(entry.get("convention")), declared(entry), entry.get("stage", "unknown"))
+        verdicts = audit(read_dumps([file], layout="LHSD"), options)
+        rows += [{column: verdict.row[column] for column in COLUMNS} | {"dump": name} for verdict in verdicts]
+    write_rows(output, rows, COLUMNS)
+
+
+def declared(entry: dict):
+    """Return the scale of an entry, or None where its rule depends on the data and no number can be declared."""
+    try:
+        return scale(entry["scaling"]).of
+    except InputError:
+        return None
+
+
+if __name__ == "__main__":
+    run(audit_heads)

@@ -1,0 +1,23 @@
+# Needs: the dumps of the configuration. Makes: results/audit.csv, in one job, since a head takes milliseconds.
+
+
+rule audit_heads:
+    input:
+        script=script("audit_heads"),
+        dumps=[configuration.find_file(dump["file"], [Path("."), SOURCE]) for dump in CONFIG["dumps"].values()],
+    output:
+        audit="results/audit.csv",
+    params:
+        dumps=lambda wildcards: as_json(CONFIG["dumps"]),
+        versions=versions("numpy", "scipy"),
+    log:
+        "results/logs/audit_heads.log",
+    benchmark:
+        "results/benchmarks/audit_heads.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "audit every head of the dumps"
+    shell:
+        "python {input.script[0]:q} --dumps {params.dumps:q} --files {input.dumps:q} --output {output.audit:q}"
+        " > {log:q} 2>&1"
