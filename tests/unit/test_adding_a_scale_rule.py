@@ -39,7 +39,7 @@ def test_the_example_of_the_guide(tmp_path):
     scripts = shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     rules = scripts / "sqrtdk/scalings.py"
     text = rules.read_text(encoding="utf-8")
-    rules.write_text(text.replace("_RULES = (\n", f"_RULES = (\n{example}", 1), encoding="utf-8")
+    rules.write_text(text.replace("_RULES = (\n", f"_RULES = (\n{example.rstrip()},\n", 1), encoding="utf-8")
     code = USE % (ROOT / "workflow/schemas/config.schema.yaml", ROOT)
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=scripts, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_results
+import synthetic_training
 import synthetic_vanishing
 import yaml
 
-from sqrtdk import answers, calibrating, laws, rendering, vanishing
+from sqrtdk import answers, calibrating, laws, rendering, training_answers, vanishing
 from sqrtdk.answers import Setting, compare
 
 WORDS = Path(__file__).resolve().parents[2] / "report" / "words" / "en.yaml"
@@ -321,6 +322,10 @@ def test_entropy_without_the_models_factor():
 KNOWN_LAWS = laws.VARIANCE_LAWS | laws.MEAN_LAWS | laws.SPREAD_LAWS
 
 
+TRAINING = ("answer.training", "follows.training")
+"""Sentences on training, whose words are filled in a test of their own."""
+
+
 def possible() -> set[str]:
     """Return the key of every sentence that can be chosen."""
     families = {
@@ -331,6 +336,12 @@ def possible() -> set[str]:
         "answer.heads": ("none", "few", "most", "all"),
         "answer.calibration": ("good", "poor", "far", "none"),
         "answer.theory": ("good", "far"),
+        "answer.training": ("none",),
+        "answer.training.best": ("hurts", "helps", "same", "undecided"),
+        "answer.training.window": ("hurts", "helps", "same", "undecided"),
+        "follows.training": ("widths", "start"),
+        "follows.training.transfer": ("stays", "moves", "undecided", "unknown"),
+        "follows.training.gradient": ("larger", "smaller", "mixed"),
         "follows.selected": ("linear", "power", "affine", "quadratic", "none", "rejected"),
         "follows.spread": ("one", "many"),
         "follows.shape": ("agrees", "differs", "alone", "unsure"),
@@ -363,7 +374,7 @@ def test_every_sentence_that_can_be_chosen_has_words_and_no_others_have():
     assert {key for key in written if not key.startswith("answer.headings.")} == possible()
     frames = {"moments": MOMENTS, "variance_laws": FITS, "softmax_saturation": SATURATION}
     frames |= {"gradient_magnitude": GRADIENTS, "real_heads": synthetic_results.real_heads(1, 2), **VANISHING}
-    assert set(tree["answer"]["headings"]) == set(answers.headline(frames, AT))
+    assert set(tree["answer"]["headings"]) == {*answers.headline(frames, AT), "training"}
 
 
 def test_words_of_a_family_are_filled_by_its_values():
@@ -382,7 +393,7 @@ def test_words_of_a_family_are_filled_by_its_values():
             if say.has(f"{family}.{verdict}") and (verdict not in others or family == "follows.selected"):
                 say(f"{family}.{verdict}", **values)
                 checked.add(f"{family}.{verdict}")
-    unchecked = {key for key in possible() - checked if not key.startswith("laws.")}
+    unchecked = {key for key in possible() - checked if not key.startswith(("laws.", *TRAINING))}
     assert unchecked == {
         "answer.exponent.not_estimable",
         "answer.variance.missing",
@@ -393,3 +404,19 @@ def test_words_of_a_family_are_filled_by_its_values():
         "answer.convention",
         "follows.sharpened",
     }
+
+
+def test_words_on_training_are_filled_by_the_values_of_their_family():
+    say = rendering.Words(yaml.safe_load(WORDS.read_text(encoding="utf-8")))
+    frames = synthetic_training.tables()
+    found = [*training_answers.headline(frames), *itertools.chain(*training_answers.follows(frames).values())]
+    filled = set()
+    for sentence in found:
+        family = sentence.key.rpartition(".")[0]
+        alike = say.entry(family) if family not in TRAINING else [sentence.key.rpartition(".")[2]]
+        for verdict in alike:
+            if say.has(f"{family}.{verdict}") and verdict != "unknown":
+                say(f"{family}.{verdict}", **sentence.values)
+                filled.add(f"{family}.{verdict}")
+    expected = {key for key in possible() if key.startswith(TRAINING)}
+    assert expected - filled == {"answer.training.none", "follows.training.transfer.unknown"}

@@ -51,6 +51,7 @@ def draw(frames):
     rows = {key: label for key, label in _ROWS.items() if key[0] in set(table["rounded"])}
     figure = panels.figure(1.0 + 1.6 * len(rows), max(style.WIDTH, 2.6 * len(rules)))
     grid = figure.subplots(len(rows), len(rules), sharex=True, sharey="row", squeeze=False)
+    last = [*rows.values()][-1]
     for row, ((place, _), label) in zip(grid, rows.items(), strict=True):
         for axes, rule in zip(row, rules, strict=True):
             if place != _MARKED:
@@ -64,7 +65,7 @@ def draw(frames):
                     panels.theory(axes, part["d_k"], part["exact"], _THEORY, width=0.9)
                 low, high = part["estimate"] - half, part["estimate"] + half
                 panels.points(axes, part["d_k"], part["estimate"], low, high, looks[name], line=True, size=3)
-            panels.d_k_axis(axes, table["d_k"], "dₖ" if row is grid[-1] else None, most=4)
+            panels.d_k_axis(axes, table["d_k"], "dₖ" if label == last else None, most=4)
         row[0].set_ylabel(label)
     _limits(grid, rows, table)
     for axes, rule in zip(grid[0], rules, strict=True):
