@@ -9,7 +9,7 @@ SNAKEMAKE := $(PY) -m snakemake --cores all
 report: runtime ## simulate, fit and draw everything, then write results/report.html
 	@$(SNAKEMAKE) $(ARGS)
 
-quick: runtime ## the same on a small grid, in well under a minute
+quick: runtime ## the same on a small grid, in a minute or two
 	@$(SNAKEMAKE) --configfile config/quick.yaml $(ARGS)
 
 test: dev ## unit, workflow and report tests

@@ -15,7 +15,7 @@ def map_phases(theory: list[Path], scalings: list, phase_map: Path, frontier: Pa
         int(path.stem): random_energy.Interpolated(random_energy.read(path))
         for path in sorted(theory, key=lambda path: int(path.stem))
     }
-    write_rows(phase_map, phases.phase_map(averages, scalings))
+    write_rows(phase_map, phases.phase_map(averages, scalings), phases.COLUMNS)
     write_rows(frontier, phases.freezing_frontier(averages))
     write_rows(entropy_scale, phases.entropy_scales(averages))
 

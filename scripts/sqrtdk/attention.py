@@ -158,7 +158,7 @@ class Sink(_WithSink):
     label: ClassVar[str] = "learned sink"
     formula: ClassVar[str] = r"p_j = \frac{e^{z_j}}{e^b + \sum_l e^{z_l}}"
     source: ClassVar[str] = "OpenAI 2025 (gpt-oss): one learned logit for each head"
-    b: float = parameter("logit of the sink, which is learned", default=0.0)
+    b: float = parameter("logit of the sink, which is learned", default=0.0, low=-1e4, high=1e4)
 
 
 @register
@@ -229,8 +229,8 @@ class Sigmoid(Normaliser):
     label: ClassVar[str] = "sigmoid"
     formula: ClassVar[str] = r"p_j = \frac{1}{1 + n^{a} e^{- b - z_j}}"
     source: ClassVar[str] = "Ramapuram et al. 2024"
-    a: float = parameter("the bias falls as −a ln n_keys; 0 for a plain sigmoid", default=1.0)
-    b: float = parameter("part of the bias that does not depend on n_keys", default=0.0)
+    a: float = parameter("the bias falls as −a ln n_keys; 0 for a plain sigmoid", default=1.0, low=-100, high=100)
+    b: float = parameter("part of the bias that does not depend on n_keys", default=0.0, low=-1e4, high=1e4)
 
     def _biased(self, z: np.ndarray) -> np.ndarray:
         return z + (self.b - self.a * math.log(z.shape[-1]))
@@ -312,7 +312,7 @@ class PostScale(Normaliser):
     label: ClassVar[str] = r"$a$ softmax"
     formula: ClassVar[str] = r"p_j = a \frac{e^{z_j}}{\sum_l e^{z_l}}"
     source: ClassVar[str] = "a constant in place of 1, to show what it cannot do"
-    a: float = parameter("factor after softmax", default=2.0, low=0)
+    a: float = parameter("factor after softmax", default=2.0, low=0, high=1e6)
 
     def weights(self, z):
         return self.a * softmax.softmax(z)

@@ -32,6 +32,13 @@ def standard_normal(d_k: float) -> Mixture:
     return mixture([(1.0, 1.0, d_k)])
 
 
+COLUMNS = (
+    *("d_k", "n_keys", "scaling", "logit_std", "participation", "effective_keys", "effective_share"),
+    *("normalised_entropy", "phase"),
+)
+"""Columns of phase_map.csv, which has no row where no scale rule is a constant factor."""
+
+
 def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> list[dict]:
     """Return a row for each scale rule, number of keys and width: how many keys share the attention.
 
@@ -43,6 +50,8 @@ def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> 
             for d_k in D_K:
                 factor = parse(scaling).factor(d_k, n)
                 found = row_theory.measures(standard_normal(d_k), n, factor, averages_of)
+                if not found:  # a factor beyond the tabulated spreads
+                    continue
                 participation = found["participation_ratio"]
                 row = {"d_k": d_k, "n_keys": n, "scaling": scaling, "logit_std": factor * math.sqrt(d_k)}
                 row |= {"participation": participation, "effective_keys": 1 / participation}

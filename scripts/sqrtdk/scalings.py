@@ -34,8 +34,12 @@ class Scaling:
     remark: str = ""
 
 
-def _positive(name: str, description: str, default: float, **domain) -> tuple[Parameter, ...]:
-    return (Parameter(name, description, default, low=0, **domain),)
+LEAST, MOST = 1e-6, 1e4
+"""Parameters outside are no attention that anybody runs, and beyond what theory is tabulated for."""
+
+
+def _positive(name: str, description: str, default: float, high: float = MOST) -> tuple[Parameter, ...]:
+    return (Parameter(name, description, default, LEAST, high, low_open=False, high_open=False),)
 
 
 _ROOT = r"\frac{1}{\sqrt{d_k}}"
@@ -77,7 +81,7 @@ _RULES = (
         "a learned scalar g per head, here at its initial value",
         lambda d_k, n_keys, g: g / math.sqrt(d_k),
         parameters=_positive("g", "value of g", 1.0),
-        remark="exactly redundant: W_q absorbs g",
+        remark="exactly redundant in what it can express: W_q absorbs g",
     ),
     Scaling(
         "ln(n)/d_k",
@@ -176,7 +180,7 @@ _RULES = (
         r"\frac{\log_2 ( L^2 - L )}{\| q \| \| k \|}",
         "Henry et al. 2020: initial g from the 97.5th percentile L of the sequence lengths",
         cosine=lambda d_k, n_keys, length: math.log2(length**2 - length),
-        parameters=(Parameter("length", "97.5th percentile of the lengths", 72.0, low=2),),
+        parameters=(Parameter("length", "97.5th percentile of the lengths", 72.0, low=2, high=1e9, high_open=False),),
     ),
     Scaling(
         "cosine",
@@ -200,7 +204,17 @@ _RULES = (
         r"\frac{( 0.1 \ln t + 1 )^2}{\sqrt{d_k}}",
         "Peng et al. 2023 (YaRN): context stretched t times",
         lambda d_k, n_keys, stretch: (0.1 * math.log(stretch) + 1) ** 2 / math.sqrt(d_k),
-        parameters=(Parameter("stretch", "how many times longer the context is", 16.0, low=1, low_open=False),),
+        parameters=(
+            Parameter(
+                "stretch",
+                "how many times longer the context is",
+                16.0,
+                low=1,
+                low_open=False,
+                high=1e9,
+                high_open=False,
+            ),
+        ),
         kind=MODEL,
     ),
     Scaling(
@@ -209,7 +223,7 @@ _RULES = (
         r"\frac{\max ( 1 , \log_L n )}{\sqrt{d_k}}",
         "Bai et al. 2023 (Qwen): beyond the trained length L",
         lambda d_k, n_keys, trained: max(1.0, math.log(n_keys) / math.log(trained)) / math.sqrt(d_k),
-        parameters=(Parameter("trained", "length L in training", 2048.0, low=1),),
+        parameters=(Parameter("trained", "length L in training", 2048.0, low=1, high=1e9, high_open=False),),
         kind=MODEL,
     ),
     Scaling(
@@ -218,7 +232,7 @@ _RULES = (
         r"\frac{1}{\sqrt{w}}",
         "Gemma 2 and 3: query_pre_attn_scalar w, whatever the width of the head",
         lambda d_k, n_keys, width: 1 / math.sqrt(width),
-        parameters=_positive("width", "the width w it is right for", 64.0),
+        parameters=_positive("width", "the width w it is right for", 64.0, high=1e7),
         kind=MODEL,
         remark="right at one width only",
     ),
@@ -237,7 +251,7 @@ _RULES = (
         r"\frac{1}{\sqrt{h \, d_k}}",
         "the width of the model in place of the width of one of its h heads",
         lambda d_k, n_keys, heads: 1 / math.sqrt(heads * d_k),
-        parameters=(Parameter("heads", "number of heads", 8.0, low=1, low_open=False),),
+        parameters=(Parameter("heads", "number of heads", 8.0, low=1, low_open=False, high=1e9, high_open=False),),
         kind=MISTAKE,
         remark="logits √h times too small",
     ),
@@ -247,7 +261,7 @@ _RULES = (
         r"\frac{1}{\sqrt{h}}",
         "the number of heads in place of their width",
         lambda d_k, n_keys, heads: 1 / math.sqrt(heads),
-        parameters=(Parameter("heads", "number of heads", 8.0, low=1, low_open=False),),
+        parameters=(Parameter("heads", "number of heads", 8.0, low=1, low_open=False, high=1e9, high_open=False),),
         kind=MISTAKE,
         remark="logits √(d_k/h) times too large",
     ),

@@ -7,6 +7,9 @@ import numpy as np
 
 from .ensembles.base import Parameter
 
+LEAST, MOST = 1e-6, 1e6
+"""Limits of caps and clips."""
+
 
 @dataclass(frozen=True)
 class Transform:
@@ -38,7 +41,7 @@ _TRANSFORMS = (
         "soft cap {:g}",
         r"\tau \, \operatorname{tanh} ( z / \tau )",
         "Gemma Team 2024 (Gemma 2), cap 50",
-        (Parameter("cap", "largest size τ of a logit", 50.0, low=0),),
+        (Parameter("cap", "largest size τ of a logit", 50.0, low=LEAST, high=MOST, low_open=False, high_open=False),),
         lambda z, cap: cap * np.tanh(z / cap),
         lambda z, cap: 1 - np.tanh(z / cap) ** 2,
     ),
@@ -47,7 +50,7 @@ _TRANSFORMS = (
         "clip ±{:g}",
         r"\max ( - L , \min ( L , z ) )",
         "clipping the logits",
-        (Parameter("limit", "largest size L of a logit", 10.0, low=0),),
+        (Parameter("limit", "largest size L of a logit", 10.0, low=LEAST, high=MOST, low_open=False, high_open=False),),
         lambda z, limit: np.clip(z, -limit, limit),
         lambda z, limit: (np.abs(z) < limit).astype(float),
     ),
@@ -56,7 +59,11 @@ _TRANSFORMS = (
         "QK-Clip {:g}",
         r"z \, \min ( 1 , \tau / \max z )",
         "Kimi Team 2025 (Kimi K2), τ = 100: W_q and W_k shrink until the head's largest logit is τ",
-        (Parameter("limit", "largest logit τ of a head", 100.0, low=0),),
+        (
+            Parameter(
+                "limit", "largest logit τ of a head", 100.0, low=LEAST, high=MOST, low_open=False, high_open=False
+            ),
+        ),
         lambda z, limit: z * _clip_factor(z, limit),
         # The weights are rescaled between steps, so that no gradient passes through the factor.
         lambda z, limit: np.broadcast_to(_clip_factor(z, limit), z.shape),

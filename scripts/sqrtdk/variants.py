@@ -59,9 +59,8 @@ class Variant:
             return self._number(rule.factor, d_k, n_keys) * scores
         if rule.cosine is not None:
             return self._number(rule.cosine, d_k, n_keys) * scores / (_norm(q) * _norm(k).swapaxes(-1, -2))
-        size = getattr(sizes, rule.size)
         flat = _flat(scores) if rule.rows else scores
-        return (flat / size.value(flat)).reshape(scores.shape)
+        return (flat / _divisor(rule.size, flat)).reshape(scores.shape)
 
     def transform(self, z: np.ndarray) -> np.ndarray:
         """Return the logits from scaled scores."""
@@ -118,7 +117,7 @@ class Variant:
         """Return ∂L/∂S through a size h: z = S/h(S), so it is (g − (g·z) ∇h)/h."""
         size = getattr(sizes, self.scaling.size)
         flat, flat_g = (_flat(scores), _flat(g)) if self.scaling.rows else (scores, g)
-        h = size.value(flat)
+        h = _divisor(self.scaling.size, flat)
         inner = np.sum(flat_g * flat, axis=-1, keepdims=True) / h
         return ((flat_g - inner * size.gradient(flat, h)) / h).reshape(scores.shape)
 
@@ -156,6 +155,12 @@ class Variant:
 
 def _norm(x: np.ndarray) -> np.ndarray:
     return np.sqrt(np.vecdot(x, x))[..., None]
+
+
+def _divisor(size: str, scores: np.ndarray) -> np.ndarray:
+    """Return the size that scores are divided by, 1 where it is zero: equal scores stay as they are."""
+    h = getattr(sizes, size).value(scores)
+    return np.where(h > 0, h, 1.0)
 
 
 def _flat(x: np.ndarray) -> np.ndarray:
@@ -273,8 +278,16 @@ def _bind(name: str, parameters, given: dict[str, str]) -> tuple:
     return tuple(values)
 
 
+def _number_text(value: float) -> str:
+    """Spell a number so that it reads back as the same."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
 def _spell(name: str, parameters, values) -> str:
-    changed = [f"{key}={value:g}" for (key, value), p in zip(values, parameters, strict=True) if value != p.default]
+    changed = [
+        f"{key}={_number_text(value)}" for (key, value), p in zip(values, parameters, strict=True) if value != p.default
+    ]
     return f"{name}({', '.join(changed)})" if changed else name
 
 

@@ -112,7 +112,7 @@ class TestPhaseMap:
         row = saturation[cells].index[3]
         saturation.loc[row, "theory"] += 8 * saturation.loc[row, "se"]
         caption = _describe("phase-map", softmax_saturation=saturation).caption
-        assert f"Over {cells.sum()} simulated cells inside the map the measured Σp² is at most 7.0 standard" in caption
+        assert f"Over {cells.sum()} simulated cells inside the map the measured Σp² is at most 7 standard" in caption
 
     def test_words_follow_the_numbers(self):
         words = _describe("phase-map")

@@ -9,7 +9,7 @@ from sqrtdk.variants import parse
 
 
 def test_a_transform_that_does_nothing_gives_the_numbers_of_the_plain_rule():
-    plain, capped = (cell(8, [16], scalings=[text], n_logits=20_000) for text in ("none", "none | soft_cap(cap=1e9)"))
+    plain, capped = (cell(8, [16], scalings=[text], n_logits=20_000) for text in ("none", "none | soft_cap(cap=1e6)"))
     for ours, theirs in zip(capped[0] + capped[1], plain[0] + plain[1], strict=True):
         assert ours["measure"] == theirs["measure"]
         if ours["estimate"] is not None and ours["measure"] != "saturated_share":

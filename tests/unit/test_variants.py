@@ -43,8 +43,8 @@ class TestSpelling:
             ("none | softmax1 | soft_cap", "nothing may follow the normaliser", None),
             ("ssmax(t=1)", "ssmax has no parameter 't'", None),
             ("yarn(strech=2)", "yarn has no parameter", "stretch"),
-            ("ssmax(s=-1)", "has to be a number above 0", None),
-            ("ssmax(s=nan)", "has to be a number above 0", None),
+            ("ssmax(s=-1)", "has to be a number in [1e-06, 10000]", None),
+            ("ssmax(s=nan)", "has to be a number in [1e-06, 10000]", None),
             ("ssmax(s=1, s=2)", "is not one `parameter=value`", None),
             ("none(g=1)", "none has no parameter 'g'; it has none", None),
             ("none | top_k(k=1.5)", "has to be a whole number", None),
@@ -279,3 +279,24 @@ class TestSimulation:
         for text in [*RULES, "none | softmax1", "none | entmax15", "none | sigmoid", "none | qk_clip"]:
             found = alternatives.row_measures(parse(text), q @ k.swapaxes(-1, -2), q, k, np.ones((1, 2, 6)))
             assert all(np.isfinite(values).all() for values in found.values()), text
+
+
+@pytest.mark.parametrize("text", [rule for rule in RULES if SCALINGS[rule].size])
+def test_rows_of_equal_scores_are_uniform_and_not_divided_by_zero(text):
+    q, k, v = np.ones((1, 2, 1)), np.zeros((1, 4, 1)) if "abs" in text else np.ones((1, 4, 1)), np.arange(8.0)
+    found = alternatives.row_measures(parse(text), q @ k.swapaxes(-1, -2), q, k, v.reshape(1, 2, 4))
+    np.testing.assert_allclose(found["effective_keys"], 4)
+    assert all(np.isfinite(values).all() for values in found.values())
+
+
+class TestNumbers:
+    def test_a_number_is_spelled_so_that_it_reads_back_as_the_same(self):
+        for text in ("constant(c=0.0883883476)", "none | top_k(k=1234567)", "learnable(g=1.0000001)"):
+            assert parse(text).text == text
+            assert parse(parse(text).text).values == parse(text).values
+        assert parse("constant(c=0.0883883476)").text != parse("constant(c=0.0883883477)").text
+
+    @pytest.mark.parametrize("text", ["constant(c=1e300)", "cosine(temperature=1e-320)", "none | post_scale(a=1e300)"])
+    def test_numbers_that_nobody_runs_are_refused(self, text):
+        with pytest.raises(VariantError, match=r"has to be a number in"):
+            parse(text)

@@ -173,8 +173,8 @@ def _normalised(table) -> str:
     rise = max(found.values()) - 1
     return (
         f"With a normalisation the spread of the logits never rises {'' if rise <= 0 else 'more than '}"
-        f"{'' if rise <= 0 else numbers.percent(rise) + ' '}above that of the first layer, under any scale rule: each "
-        "layer starts afresh, and what is too large is so from the first layer on."
+        f"{'' if rise <= 0 else numbers.percent(rise) + ' '}above that of the first layer, with the scale as "
+        "without: each layer starts afresh, and what is too large is so from the first layer on."
     )
 
 

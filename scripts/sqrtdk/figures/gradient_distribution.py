@@ -132,7 +132,7 @@ def _limits(axes, table) -> None:
 
 def _legend(figure, rules) -> None:
     handles = [panels.key(style.scaling(rule)) for rule in rules]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))
     ink = style.Look("root mean square", style.INK, "o", style.SOLID)
     handles = [
         panels.key(ink, linestyle="none", markersize=6),

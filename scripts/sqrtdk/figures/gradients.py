@@ -127,7 +127,7 @@ def _limits(axes, table) -> None:
 def _legend(figure, rules, crossing: bool) -> None:
     looks = [style.scaling(rule) for rule in rules]
     handles = [panels.key(look, linestyle="none") for look in looks]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))
     ink = style.Look("root mean square", style.INK, "o", style.SOLID)
     handles = [panels.key(ink), panels.key(ink, hollow=True, linestyle=style.DOTTED, label="median")]
     if crossing:

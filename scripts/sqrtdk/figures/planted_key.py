@@ -213,7 +213,10 @@ def _others(table) -> str:
 def _agreement(table) -> str:
     told = table[(table["se"] > 0) & (table["theory"] < _UNDECIDED)]
     inside = int(selection.covers(told["low"], told["high"], told["theory"]).sum())
-    return selection.coverage_words(inside, len(told), "mean", "simulated point") if len(told) else ""
+    if not len(told):
+        return ""
+    words = selection.coverage_words(inside, len(told), "mean", "simulated point")
+    return f"{words} Points of one d_k and n share their draws, so that they err together."
 
 
 def _alt(table) -> str:
