@@ -173,7 +173,7 @@ def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
             problems.append(Problem(("dumps", name, "file"), dump["file"], reason))
         if isinstance(dump.get("convention"), str):
             try:
-                conventions.convention(dump["convention"])
+                conventions.convention(dump["convention"], "convention")
             except InputError as error:
                 problems.append(Problem(("dumps", name, "convention"), dump["convention"], str(error)))
     return problems
@@ -192,6 +192,8 @@ def _scaling_problems(path: tuple, text: object) -> list[Problem]:
 def _unreadable(path: Path) -> str | None:
     if path.is_dir():
         return f"{path} is a folder; a NumPy .npz file is needed"
+    if not path.is_file():  # To open a pipe waits for who writes into it.
+        return f"{path} is no ordinary file"
     try:
         with path.open("rb"):
             return heads.shape_problem(path)

@@ -19,6 +19,8 @@ COLUMNS = (
 """Columns of real_heads.csv."""
 
 
+ABSURD = 1e30
+"""Larger numbers are no activations, and their powers would overflow."""
 RUNS = 21
 """Runs of consecutive tokens that are left out in turn: neighbours are alike, so single tokens tell too little."""
 
@@ -38,7 +40,7 @@ class Dump:
 def read_dump(path: Path) -> Dump:
     """Read the arrays `q` and `k` of an npz file; nothing in the file is executed.
 
-    Raises DumpError naming the file and the array that is missing, of the wrong shape or not finite.
+    Raises DumpError naming the file and the array that is missing, of the wrong shape, not finite or absurdly large.
     """
     try:
         # Opened here, since NumPy leaves a file that is no archive open.
@@ -55,6 +57,8 @@ def read_dump(path: Path) -> Dump:
             raise DumpError(f"{path}: '{name}' has shape {arrays[name].shape}, not (layer, head, token >= 3, d_k)")
         if not np.isfinite(arrays[name]).all():
             raise DumpError(f"{path}: '{name}' holds values that are not finite")
+        if float(np.abs(arrays[name]).max()) > ABSURD:
+            raise DumpError(f"{path}: '{name}' holds values beyond {ABSURD:g}, which no activation is")
     if arrays["q"].shape != arrays["k"].shape:
         raise DumpError(f"{path}: q has shape {arrays['q'].shape} and k has {arrays['k'].shape}")
     return Dump(**{name: np.asarray(array, np.float64) for name, array in arrays.items()})

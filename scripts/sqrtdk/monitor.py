@@ -86,7 +86,8 @@ def measure(scores, mask=None, rows: int | None = ROWS) -> ScoreFacts:
             large negative numbers, or where there is none.
         rows: queries looked at in each matrix; None for all.
 
-    Raises ValueError for less than two axes, numbers that are NaN, or rows that leave no choice of a key.
+    Raises ValueError for less than two axes, NaN in a mask or where attention is allowed, infinite numbers there, or
+    rows that leave no choice of a key.
     """
     scores = scores if hasattr(scores, "shape") else np.asarray(scores)
     if len(scores.shape) < 2:
@@ -94,12 +95,20 @@ def measure(scores, mask=None, rows: int | None = ROWS) -> ScoreFacts:
     n = scores.shape[-2]
     z = np.array(as_array(_some_rows(scores, rows)), np.float64)
     if mask is None:
+        # Before the mask is read off: NaN is not above any number, and would count as masked.
+        if np.isnan(z).any():
+            raise ValueError("scores hold NaN")
         allowed = from_scores(z)
     else:
         if len(mask.shape) > 1 and mask.shape[-2] == n:
             mask = _some_rows(mask, rows)
         mask = as_array(mask)
-        allowed = np.broadcast_to(as_allowed(mask if mask.dtype == bool else np.asarray(mask, np.float64)), z.shape)
+        mask = mask if mask.dtype == bool else np.asarray(mask, np.float64)
+        if np.isnan(mask).any():
+            raise ValueError("scores hold NaN, which comes from their mask")
+        allowed = np.broadcast_to(as_allowed(mask), z.shape)
+        if (np.isnan(z) & allowed).any():
+            raise ValueError("scores hold NaN")
     z = z.reshape(-1, z.shape[-1])
     if allowed is None:
         counts = np.full(len(z), z.shape[-1])
@@ -114,7 +123,7 @@ def measure(scores, mask=None, rows: int | None = ROWS) -> ScoreFacts:
     mean = z.sum(axis=1) / counts
     largest = float(np.abs(z).max())
     if not math.isfinite(largest):
-        raise ValueError("scores hold NaN or infinite values where attention is allowed")
+        raise ValueError("scores hold infinite values where attention is allowed")
     total = float(z.sum() / counts.sum())
     z -= mean[:, None]
     if allowed is not None:

@@ -4,6 +4,7 @@ Every colour has a contrast of at least 3 to 1 against a white and against a nea
 with opacity, so that a page can swap it for its own text colour.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 INK = "#1a1a1a"
@@ -158,9 +159,13 @@ def scaling(name: str) -> Look:
         variant = variants.parse(name)
     except variants.VariantError:
         raise UnknownKey("scale rule", name, scalings.names()) from None
-    # Any other has a look of its own, which its place in the registry gives and a transform moves on.
+    # Any other has a look of its own, in none of the colours of the usual three: its place in the registry gives it,
+    # and a transform moves it on.
+    taken = {look.colour for look in _SCALINGS.values()}
+    free = [colour for colour in _COLOURS if colour not in taken]
     position = len(_SCALINGS) + list(scalings.SCALINGS).index(variant.scaling.name) + 7 * len(variant.transforms)
-    return _look(variant.text, position)
+    look = _look(variant.text, position)
+    return dataclasses.replace(look, colour=free[position % len(free)])
 
 
 def scaling_words(name: str) -> str:

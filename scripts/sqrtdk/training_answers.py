@@ -1,5 +1,7 @@
 """What training says, in sentences chosen by its numbers, and the tables of the report on it."""
 
+import math
+
 import pandas as pd
 
 from sqrtdk import numbers
@@ -31,18 +33,50 @@ def _front(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
-    """Say what leaving the scale out does, at the width nearest to 64, to the loss and the window of rates."""
+    """Say what leaving the scale out does, at the width nearest to 64, to the loss and the window of rates.
+
+    And what 1/d_k in place of 1/√d_k does to the loss there.
+    """
     rows = _front(frames["training_verdicts"])
     if rows.empty:
         return [Sentence("answer.training.none")]
     here = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)]
     sentences = []
     for row in here[here["comparison"].isin(["best", "window"])].to_dict("records"):
-        values = _names(row) | {"estimate": numbers.significant(row["estimate"], 2), "interval": _interval(row)}
-        values |= {"rate": f"{row['rate']:g}", "reference_rate": f"{row['reference_rate']:g}"}
-        values |= {"margin": f"{row['margin']:g}"}
-        sentences.append(Sentence(f"answer.training.{row['comparison']}.{_WORDS[row['verdict']]}", values))
-    return sentences
+        sentences.append(_verdict(row["comparison"], row))
+        if row["comparison"] == "window":
+            sentences += _nowhere(frames["training_summary"], row)
+    every = frames["training_verdicts"]
+    same = (every["experiment"] == here["experiment"].iloc[0]) & (every["d_k"] == here["d_k"].iloc[0])
+    other = every[same & (every["scaling"] == MUP) & (every["comparison"] == "best")]
+    return sentences + [_verdict("mup", row) for row in _records(other)]
+
+
+def _verdict(family: str, row: dict) -> Sentence:
+    """Return the sentence for a verdict, or the one on windows that the tried rates leave open at an end."""
+    values = _names(row) | {"estimate": numbers.significant(row["estimate"], 2), "interval": _interval(row)}
+    values |= {"rate": f"{row['rate']:g}", "reference_rate": f"{row['reference_rate']:g}"}
+    values |= {"margin": f"{row['margin']:g}"}
+    unbounded = family == "window" and not (math.isfinite(row["low"]) and math.isfinite(row["high"]))
+    word = "open" if unbounded and row["verdict"] == "undecided" else _WORDS[row["verdict"]]
+    return Sentence(f"answer.training.{family}.{word}", values)
+
+
+def _nowhere(summary: pd.DataFrame, row: dict) -> list[Sentence]:
+    """Say which of the two rules worked at no rate that was tried."""
+    rules = (("plain", row["scaling"]), ("scaled", row["reference"]))
+    lost = [word for word, rule in rules if _ceiling(summary, row["experiment"], rule, row["d_k"]) == "nowhere"]
+    if not lost:
+        return []
+    return [Sentence(f"answer.training.nowhere.{'both' if len(lost) > 1 else lost[0]}", _names(row))]
+
+
+def _ceiling(summary: pd.DataFrame, experiment: str, scaling: str, d_k: int) -> str:
+    """Say where a rule's largest usable rate is: among those tried (`found`), `beyond` them, or `nowhere`."""
+    rows = summary[(summary["experiment"] == experiment) & (summary["scaling"] == scaling) & (summary["d_k"] == d_k)]
+    if missing(rows["rate_ceiling"].iloc[0]):
+        return "nowhere"
+    return "beyond" if str(rows["open_above"].iloc[0]).lower() == "true" else "found"
 
 
 def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
@@ -69,9 +103,18 @@ def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
     for row in _records(table[table["experiment"] == table["experiment"].iloc[0]]):
         if row["scaling"] not in (PLAIN, REFERENCE, MUP):
             continue
+        family = f"follows.training.transfer.{'plain' if row['scaling'] == PLAIN else 'scaled'}"
         values = {"rule": row["scaling"], "first": str(row["d_k_low"]), "last": str(row["d_k_high"])}
+        values |= {"optimiser": OPTIMISERS.get(row["optimiser"], row["optimiser"])}
         if missing(row["shift"]):
-            sentences.append(Sentence("follows.training.transfer.unknown", values))
+            found = {
+                d_k: _ceiling(frames["training_summary"], row["experiment"], row["scaling"], d_k)
+                for d_k in (row["d_k_low"], row["d_k_high"])
+            }
+            # Found with these seeds, and not with enough others: unsure.
+            why = next((word for word in ("nowhere", "beyond") if word in found.values()), "unsure")
+            where = numbers.listing([str(d_k) for d_k, word in found.items() if word == why or why == "unsure"])
+            sentences.append(Sentence(f"{family}.{why}", values | {"where": where}))
             continue
         # A factor instead of decades.
         values |= {"factor": numbers.significant(10 ** row["shift"], 2)}
@@ -81,7 +124,7 @@ def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
             verdict = "stays"
         else:
             verdict = "moves" if row["shift_high"] < -STILL or row["shift_low"] > STILL else "undecided"
-        sentences.append(Sentence(f"follows.training.transfer.{verdict}", values))
+        sentences.append(Sentence(f"{family}.{verdict}", values))
     return sentences
 
 

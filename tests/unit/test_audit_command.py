@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ class TestExitCodes:
             (["--layout", "BHSD"], 2),
             (["--mask", "nowhere.npy"], 2),
             (["--csv", "/nowhere/a.csv"], 2),
+            (["--scale", "1e200"], 2),
         ],
     )
     def test_they_say_the_verdict(self, dump, capsys, options, code):
@@ -118,6 +120,33 @@ class TestOutputs:
         assert "http://" not in page
         assert "https://" not in page
         assert "no scale" in page
+
+    @pytest.mark.parametrize("option", ["--csv", "--html"])
+    def test_no_input_is_written_over(self, dump, tmp_path, capsys, option):
+        np.save(tmp_path / "mask.npy", np.ones((40, 40)))
+        (tmp_path / "link.npz").symlink_to(dump)
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        for name in ("a.npz", "link.npz", "mask.npy"):
+            assert main(["audit", dump, "--mask", str(tmp_path / "mask.npy"), option, str(tmp_path / name)]) == 2
+            assert "would be overwritten" in capsys.readouterr().err
+        assert main(["audit", dump, "--csv", str(tmp_path / "b"), "--html", f"{tmp_path}/../{tmp_path.name}/b"]) == 2
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    def test_a_terminal_of_ascii(self, dump):
+        command = [sys.executable, "-m", "sqrtdk", "audit", dump, "--scale", "none"]
+        environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+        for arguments, code in ((command, 1), ([*command, "--help"], 0)):
+            done = subprocess.run(arguments, capture_output=True, cwd=ROOT / "scripts", env=environment)
+            assert (done.returncode, done.stderr) == (code, b"")
+            assert b"\\xb7" in done.stdout
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes only there")
+    def test_names_that_are_no_utf8(self, dump, tmp_path):
+        odd = tmp_path / os.fsdecode(b"a\xff.npz")
+        odd.write_bytes(Path(dump).read_bytes())
+        outputs = ["--csv", str(tmp_path / "a.csv"), "--html", str(tmp_path / "a.html")]
+        assert main(["audit", str(odd), "--scale", "0.125", *outputs]) == 0
+        assert "a\\udcff.npz" in (tmp_path / "a.csv").read_text(encoding="utf-8")
 
     def test_control_characters_do_not_reach_the_terminal(self, tmp_path, capsys):
         (tmp_path / "a\x1b[31m.npz").write_bytes(b"")

@@ -147,6 +147,12 @@ def test_intervals_of_the_weights_cover():
         assert held > 0.87, name
 
 
+def test_the_interval_of_a_share_of_the_largest_entropy_stays_a_share():
+    for spread in (0.05, 20.0):
+        found = facts.describe([Block(*np.random.default_rng(4).normal(size=(2, 6, 3)))], spread)
+        assert 0 <= found["relative_entropy_low"] <= found["relative_entropy_high"] <= 1
+
+
 def test_large_offsets_lose_nothing():
     """Exact arithmetic on float32 inputs that sit on an offset of 10⁴: spreads agree to ten digits."""
     rng = np.random.default_rng(2)

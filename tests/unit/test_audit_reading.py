@@ -144,6 +144,16 @@ class TestLayouts:
             wanted = mask if lead is None else lead[head % len(lead)]
             assert np.array_equal(allowed, np.broadcast_to(wanted, (40, 40)))
 
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_a_mask_in_the_scores_is_told_where_there_is_one(self, masked):
+        scores = np.random.default_rng(1).normal(size=(2, 9, 9))
+        if masked:
+            scores[1] -= 1e4 * (1 - np.tri(9))
+        dump = dump_of({"scores": scores})
+        for head in dump.heads:
+            head.blocks()
+        assert any("mask read off the scores" in words for words in dump.assumed) == masked
+
     def test_what_was_assumed_is_told(self, tmp_path):
         q, k = audit_files.normal()
         assert any("(head, token, d_k)" in words for words in dump_of({"q": q, "k": k}).assumed)
@@ -210,6 +220,19 @@ class TestRefusals:
         assert "\n" not in str(error.value)
         if name in ("shape.safetensors", "beyond.safetensors", "float8.safetensors", "entry.safetensors"):
             assert "'q'" in str(error.value)
+
+    @pytest.mark.parametrize("shape", ["(-4, -4)", "(True, 4)", "(-1,)"])
+    @pytest.mark.parametrize("kind", ["npz", "npy"])
+    def test_hostile_shapes_are_refused(self, tmp_path, kind, shape):
+        text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+        content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(128)
+        path = tmp_path / f"q.{kind}"
+        path.write_bytes(content)
+        if kind == "npz":
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("q.npy", content)
+        with pytest.raises(InputError, match="every entry is a non-negative int"):
+            read_dumps([path])
 
     @pytest.mark.parametrize("kind", ["npz", "npy"])
     def test_nothing_is_unpickled(self, tmp_path, kind):

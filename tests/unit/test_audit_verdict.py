@@ -50,7 +50,13 @@ class TestScales:
     def test_spellings(self, text, number):
         assert scale(text).of(64, 100) == pytest.approx(number, rel=1e-15)
 
-    @pytest.mark.parametrize("text", ["-1", "nan", "inf", "1/0", "1/sqrt(dk)", "qk_norm", "", "__import__('os')"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("-1", "nan", "inf", "1/0", "1/sqrt(dk)", "qk_norm", "", "__import__('os')"),
+            *("1e31", "1e-31", "1e300", "1/1e31", "fixed_width(width=1e80)"),
+        ],
+    )
     def test_what_is_no_scale_is_refused(self, text):
         with pytest.raises(InputError, match="--scale"):
             scale(text)
@@ -64,6 +70,11 @@ class TestScales:
             convention("mine")
         with pytest.raises(InputError, match="zero"):
             convention("0")
+
+    def test_a_message_names_where_the_text_came_from(self):
+        for text in ("mine", "0", "1e40"):
+            with pytest.raises(InputError, match=f"^convention {text}: "):
+                convention(text, "convention")
 
 
 class TestWrongFactors:
@@ -149,7 +160,16 @@ class TestWrongFactors:
     def test_a_wrong_sign(self):
         arrays = heads()
         arrays["scores"] = -arrays["q"] @ arrays["k"].swapaxes(1, 2) / 8
-        assert judge(arrays)[0].findings[0].explanations == ("wrong sign",)
+        verdicts = judge(arrays)
+        assert verdicts[0].findings[0].explanations == ("wrong sign",)
+        # The logits are those of the scores, and what is said of q·k is that of q and k as given.
+        alone, right = judge({"scores": arrays["scores"]}), judge({name: arrays[name] for name in "qk"}, "1/8")
+        for verdict, of_logits, of_scores in zip(verdicts, alone, right, strict=True):
+            assert verdict.row["factor"] == pytest.approx(-1 / 8)
+            for name in ("row_logit_std", "row_logit_std_low", "logit_mean", "logit_max", "entropy", "sink_share"):
+                assert verdict.row[name] == pytest.approx(of_logits.row[name], rel=1e-9), name
+            for name in ("score_mean", "score_max", "row_score_std", "cosine", "q_norm"):
+                assert verdict.row[name] == pytest.approx(of_scores.row[name], rel=1e-9), name
 
     def test_scores_that_are_something_else(self):
         arrays = heads() | {"scores": np.random.default_rng(1).normal(size=(2, 64, 64))}
@@ -254,6 +274,9 @@ class TestStages:
         assert [v.level for v in verdicts] == ["healthy", "healthy", "note", "healthy"]
         assert verdicts[2].findings[0].kind == "entropy collapse"
         assert verdicts[2].findings[0].factor == pytest.approx(50, rel=0.1)
+        # That is no factor of a scale, so that it is not shown as one.
+        shown = (page.terminal(verdicts, [], ""), page.page(verdicts, []), verdicts[2].row["findings"])
+        assert not any("(factor" in text or "×" in text for text in shown)
 
     def test_a_query_that_starts_at_zero_is_no_dead_head(self):
         arrays = heads()

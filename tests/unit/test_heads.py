@@ -1,11 +1,12 @@
 """Real heads: all pairs enumerated, the jackknife over runs of tokens against leaving them out one by one."""
 
 import io
+import os
 
 import numpy as np
 import pytest
 
-from sqrtdk import heads
+from sqrtdk import config_rules, heads
 
 
 def softmax_rows(z):
@@ -123,9 +124,10 @@ class TestReading:
             ({"q": np.ones((4, 2)), "k": np.ones((4, 2))}, "shape"),
             ({"q": np.ones((1, 1, 4, 2)), "k": np.ones((1, 1, 5, 2))}, "k has"),
             ({"q": np.full((1, 1, 4, 2), np.nan), "k": np.ones((1, 1, 4, 2))}, "not finite"),
+            ({"q": np.full((1, 1, 4, 2), 1e200), "k": np.ones((1, 1, 4, 2))}, "beyond"),
             ({"q": np.array([[object()]]), "k": np.ones((1, 1, 4, 2))}, "not a readable"),
         ],
-        ids=["missing", "flat", "mismatched", "nan", "pickled"],
+        ids=["missing", "flat", "mismatched", "nan", "absurd", "pickled"],
     )
     def test_what_cannot_be_used_is_named(self, tmp_path, arrays, message):
         with pytest.raises(heads.DumpError, match=message) as error:
@@ -142,6 +144,19 @@ class TestReading:
     def test_a_missing_file_is_named(self, tmp_path):
         with pytest.raises(heads.DumpError, match="nowhere"):
             heads.read_dump(tmp_path / "nowhere.npz")
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+    def test_a_pipe_is_refused_before_it_is_opened(self, tmp_path):
+        os.mkfifo(tmp_path / "a.npz")
+        (problem,) = config_rules.dump_problems({"a": {"file": "a.npz", "scaling": "1/sqrt(d_k)"}}, [tmp_path])
+        assert "is no ordinary file" in str(problem)
+
+    def test_a_convention_of_a_configuration_is_no_option(self, tmp_path):
+        self.archive(tmp_path, q=np.ones((1, 1, 4, 2)), k=np.ones((1, 1, 4, 2)))
+        entry = {"file": "a dump.npz", "scaling": "1/sqrt(d_k)", "convention": "mine"}
+        (problem,) = config_rules.dump_problems({"a": entry}, [tmp_path])
+        assert "convention mine: neither" in str(problem)
+        assert "--convention" not in str(problem)
 
     def test_a_truncated_archive_is_named(self, tmp_path):
         whole = io.BytesIO()

@@ -102,6 +102,20 @@ class TestMeasure:
         if not mask:
             assert found.entropy == pytest.approx(truth["relative_entropy"], rel=1e-9)
 
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_nan_is_not_taken_for_masked(self, masked):
+        z, mask = logits(), causal(40, 40) if masked else None
+        z[1, 2, 30, 5] = np.nan
+        for look in (monitor.measure, sqrtdk.check_scores, lambda *a: sqrtdk.AttentionMonitor().observe("a", *a)):
+            with pytest.raises(ValueError, match="scores hold NaN"):
+                look(z, mask)
+
+    def test_nan_in_a_mask_is_no_mask(self):
+        mask = np.where(causal(40, 40), 0.0, -np.inf)
+        mask[3, 1] = np.nan
+        with pytest.raises(ValueError, match="scores hold NaN"):
+            monitor.measure(logits(), mask)
+
     def test_masks_in_any_spelling(self):
         z, allowed = logits(), causal(40, 40)
         found = [monitor.measure(z, allowed)]
@@ -121,7 +135,7 @@ class TestMeasure:
 
     @pytest.mark.parametrize("bad", [np.ones(3), np.full((3, 3), np.nan), np.full((3, 3), np.inf), np.ones((3, 1))])
     def test_what_cannot_be_measured(self, bad):
-        with pytest.raises(ValueError, match=r"axis|NaN|choose"):
+        with pytest.raises(ValueError, match=r"axis|NaN|infinite|choose"):
             monitor.measure(bad)
 
 

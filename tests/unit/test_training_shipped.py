@@ -61,7 +61,16 @@ def test_every_rule_has_its_verdicts(made_of):
     assert len(found) == 4 * sum(rule != "1/sqrt(d_k)" for rule in others)
     for row in found:
         assert row["verdict"] in ("hurts", "helps", "no difference", "undecided")
-        assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"]) or row["comparison"] == "window"
+        assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])
+
+
+def test_no_end_is_known_better_than_its_gap_between_rates():
+    for row in rows("training_transfer"):
+        if row["shift"]:
+            assert float(row["shift_high"]) - float(row["shift_low"]) > 0.5
+    for row in rows("training_summary"):
+        if "true" in (row["open_below"], row["open_above"]):
+            assert row["window_high"] == "inf"
 
 
 def test_numbers_are_rounded_and_names_are_not():

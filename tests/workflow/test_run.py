@@ -65,7 +65,13 @@ class TestResults:
 
     def test_no_number_is_infinite_or_not_a_number(self, run):
         for path in (run[0] / "results").glob("*.csv"):
-            if path.name != "score_histograms.csv":
+            # Open bins, and intervals that are open because no tried rate closes them.
+            if path.name not in (
+                "score_histograms.csv",
+                "training_summary.csv",
+                "training_verdicts.csv",
+                "training_transfer.csv",
+            ):
                 text = path.read_text(encoding="utf-8").lower()
                 assert ",inf" not in text, path
                 assert ",nan" not in text, path

@@ -54,6 +54,10 @@ def _count(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Audit the files of a command line and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal of ASCII gets \u00b7 in place of an error.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     given = parser().parse_args(arguments)
     # Imported here, so that --help needs no NumPy.
     from . import page
@@ -64,6 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     start, reading = time.perf_counter(), []
     try:
+        _check_outputs(given)
         options = Options(
             convention(given.convention),
             scale(given.scale).of if given.scale is not None else None,
@@ -97,8 +102,34 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
+def _check_outputs(given: argparse.Namespace) -> None:
+    """Refuse to write over a file that is read, or over the other output."""
+    taken = [(path, "is an input") for path in given.files]
+    if given.mask not in ("auto", "causal"):
+        taken.append((Path(given.mask), "is the mask"))
+    for option in ("csv", "html"):
+        path = getattr(given, option)
+        if path is None:
+            continue
+        for other, words in taken:
+            if _same_file(path, other):
+                raise InputError(f"--{option} {path}: {words}, which would be overwritten")
+        taken.append((path, f"is the file of --{option}"))
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except ValueError:
+        return one == other
+    except OSError:
+        # One does not exist yet, which a link may still point at.
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        # Names of files need not be UTF-8.
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error

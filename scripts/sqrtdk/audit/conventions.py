@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from . import InputError
 
 STANDARD = "1/sqrt(d_k)"
+SMALLEST, LARGEST = 1e-30, 1e30
+"""A scale beyond these is a slip, and its powers would leave float64."""
 _NUMBER = r"[0-9.]+(?:[eE][+-]?[0-9]+)?"
 
 
@@ -51,13 +53,15 @@ CONVENTIONS = {convention.name: convention for convention in _CONVENTIONS}
 def scale(text: str, option: str = "--scale") -> Scale:
     """Read a scale: a number, 1/8, 1/sqrt(64), or a scale rule such as 1/sqrt(d_k), 1/d_k, none.
 
-    Raises InputError for what is none of these, negative or not finite.
+    Raises InputError for what is none of these, negative, not finite, or out of all proportion. `option`: what the
+    message names as its source.
     """
     text = str(text).strip()
     value = _number(text)
     if value is not None:
         if not (math.isfinite(value) and value >= 0):
             raise InputError(f"{option} {text}: a scale is a finite number of at least 0")
+        _check_size(value, option, text)
         return Scale(text, lambda d_k, n_keys: value)
     from ..variants import VariantError, parse
 
@@ -66,9 +70,16 @@ def scale(text: str, option: str = "--scale") -> Scale:
     except VariantError as error:
         close = f"; did you mean {error.nearest}?" if error.nearest else ""
         raise InputError(f"{option} {text}: neither a number nor a scale rule{close}") from error
-    if variant.factor(64, 64) is None:
+    usual = variant.factor(64, 64)
+    if usual is None:
         raise InputError(f"{option} {text}: depends on the data; give the number that multiplies q·k")
+    _check_size(usual, option, text)
     return Scale(variant.text, variant.factor)
+
+
+def _check_size(value: float, option: str, text: str) -> None:
+    if value != 0 and not SMALLEST <= abs(value) <= LARGEST:
+        raise InputError(f"{option} {text}: a scale is 0, or from {SMALLEST:g} to {LARGEST:g}")
 
 
 def _number(text: str) -> float | None:
@@ -84,18 +95,18 @@ def _number(text: str) -> float | None:
         return None
 
 
-def convention(text: str | None) -> Convention:
-    """Read a convention: a name of CONVENTIONS or a scale; None is 1/√d_k, assumed."""
+def convention(text: str | None, option: str = "--convention") -> Convention:
+    """Read a convention: a name of CONVENTIONS or a scale; None is 1/√d_k, assumed. `option`: as in `scale`."""
     if text is None or text == "auto":
         return Convention(STANDARD, "1/sqrt(d_k)", lambda d, n: (1 / math.sqrt(d),), assumed=True)
     if text in CONVENTIONS:
         return CONVENTIONS[text]
     try:
-        rule = scale(text, "--convention")
+        rule = scale(text, option)
     except InputError as error:
         raise InputError(f"{error}; named conventions are {', '.join(CONVENTIONS)}") from error
     if rule.of(64, 64) == 0:
-        raise InputError(f"--convention {text}: no head is right with a scale of zero")
+        raise InputError(f"{option} {text}: no head is right with a scale of zero")
     # What is 1 whatever d_k leaves the size of the logits to the arrays.
     unit = (lambda d: 1.0) if rule.text in ("none", "1", "1.0") else math.sqrt
     return Convention(rule.text, rule.text, lambda d, n: (rule.of(d, n),), unit)

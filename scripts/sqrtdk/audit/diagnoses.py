@@ -42,6 +42,10 @@ CARRIED_START, CARRIED = 2.0, 1.5
 later, could come from arrays that carry the scale."""
 
 
+COMPARED = ("entropy collapse", "very sharp", "precision at risk", "logit growth")
+"""Findings whose factor compares with other heads, dumps or a limit, and is none that a scale should be divided by."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What was declared: a scale is (d_k, n_keys) -> number, or None; sizes are numbers or None."""
@@ -67,6 +71,11 @@ class Finding:
     explanations: tuple[str, ...]
     evidence: str
     advice: str
+
+    @property
+    def shown_factor(self) -> float | None:
+        """The factor, where it says how far off a scale or a size is; the evidence says what others are measured by."""
+        return None if self.kind in COMPARED else self.factor
 
 
 @dataclass

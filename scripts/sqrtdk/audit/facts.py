@@ -257,6 +257,9 @@ def _weights(blocks, tallies) -> dict:
         facts |= _interval(fact, value, se, degrees)
         if fact == "entropy":
             facts |= _interval("relative_entropy", value / uniform, se / uniform, degrees)
+            # A share; np.clip keeps the NaN of an interval that does not exist.
+            for end in ("relative_entropy_low", "relative_entropy_high"):
+                facts[end] = np.clip(facts[end], 0.0, 1.0)
     largest = np.concatenate([tally.rows["max_weight"] for tally in tallies])[counts > 1]
     quantiles = np.quantile(largest, (0.1, 0.5, 0.9))
     facts |= dict(zip(("max_weight_q10", "max_weight_q50", "max_weight_q90"), quantiles, strict=True))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -44,12 +44,16 @@ class Head:
 
 @dataclass(frozen=True)
 class Group:
-    """Arrays that belong together: q and k, scores, or all three, with the axes of each and the mask."""
+    """Arrays that belong together: q and k, scores, or all three, with the axes of each and the mask.
+
+    told: what reading them has shown, which is known only once they are read.
+    """
 
     arrays: dict[str, Tensor]
     layout: str
     mask: str | Tensor
     n_heads: int
+    told: set[str] = field(default_factory=set, compare=False)
 
     def _size(self, role: str, letter: str) -> int:
         axes = self.axes(role)
@@ -99,6 +103,8 @@ class Group:
             allowed = masks.causal(n, m)
         else:
             allowed = masks.from_scores(scores) if scores is not None else None
+            if allowed is not None:
+                self.told.add("mask read off the scores (large negative ones)")
         return None if allowed is not None and allowed.all() else allowed
 
     def _without_mask(self, scores, allowed) -> np.ndarray:
@@ -130,11 +136,17 @@ def has_role(key: str) -> bool:
 
 @dataclass(frozen=True)
 class Dump:
-    """The heads of one file, or of the .npy files that belong together, and what was assumed in reading them."""
+    """The heads of one file, or of the .npy files that belong together, and what was assumed before they are read."""
 
     name: str
     heads: list[Head]
-    assumed: tuple[str, ...]
+    assumed_before: tuple[str, ...]
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What was assumed so far, with what reading the heads has shown."""
+        told = [words for head in self.heads for words in sorted(head.group.told)]
+        return tuple(dict.fromkeys((*self.assumed_before, *told)))
 
 
 def read_dumps(paths: list[Path], layout: str = "auto", mask: str = "auto") -> list[Dump]:
@@ -231,8 +243,8 @@ def _dump(name: str, order: int, groups: dict, layout: str, given) -> Dump:
 def _about_mask(mask, own: bool, scores: bool) -> Iterator[str]:
     if isinstance(mask, Tensor):
         yield f"mask from {mask.where}: true or 1 allows, large negative numbers forbid"
-    elif mask == "auto":
-        yield "mask read off the scores (large negative ones)" if scores else "no mask: every query sees every key"
+    elif mask == "auto" and not scores:
+        yield "no mask: every query sees every key"
 
 
 def _check_pair(name: str, arrays: dict) -> None:

@@ -14,8 +14,9 @@ from .verdict import COLUMNS, Verdict
 MOST_ROWS = 40
 """Heads that the terminal shows; those with findings come first where there are more."""
 CAVEAT = (
-    f"Intervals ({100 * LEVEL:.0f} %) leave out tokens, as queries and as keys, which are assumed exchangeable: for "
-    "runs of text whose neighbours are alike they are too narrow. Minimum and maximum have no interval."
+    f"Intervals ({100 * LEVEL:.0f} %) leave out single tokens, as queries and as keys, which are assumed exchangeable: "
+    "for runs of text whose neighbours are alike they are too narrow, and where one token, a sink, carries most of a "
+    "head, its weight dominates them. Minimum and maximum have no interval."
 )
 
 
@@ -149,7 +150,7 @@ def terminal(verdicts: list[Verdict], assumed: list[str], took: str) -> str:
     for group in grouped(verdicts):
         finding = group.finding
         causes = f": {' / '.join(finding.explanations)}" if finding.explanations else ""
-        factor = f" (factor {finding.factor:.4g})" if finding.factor is not None else ""
+        factor = f" (factor {finding.shown_factor:.4g})" if finding.shown_factor is not None else ""
         lines += [
             f"{finding.level.upper()} {finding.kind}{causes}{factor}",
             f"     where: {group.dump}, {places(group.places)}",
@@ -211,7 +212,7 @@ def page(verdicts: list[Verdict], assumed: list[str]) -> str:
     parts = []
     for group in grouped(verdicts):
         finding = group.finding
-        factor = f" (factor {finding.factor:.4g})" if finding.factor is not None else ""
+        factor = f" (factor {finding.shown_factor:.4g})" if finding.shown_factor is not None else ""
         items = {
             "Where": f"{group.dump}, {places(group.places)}",
             "Evidence": finding.evidence,

@@ -113,9 +113,12 @@ def kind_of(where: str, dtype: np.dtype) -> tuple[bool, bool]:
 
 def _header(file) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    return np.lib.format.read_array_header_2_0(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    # NumPy lets these through, and sizes that follow from them make no sense.
+    if not all(type(number) is int and number >= 0 for number in shape):
+        raise ValueError(f"its shape is {shape}; every entry is a non-negative int")
+    return shape, fortran, dtype
 
 
 def _mapped(path: Path, key: str, shape, dtype, fortran: bool, offset: int, size: int) -> Tensor:

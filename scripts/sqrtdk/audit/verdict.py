@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -78,11 +78,21 @@ def _facts(head: Head, blocks: list[Block], options: Options) -> dict:
     if case.measured is not None and (options.scale is None or not case.same(case.measured, factor)):
         # The scores say what the factor is, whatever was declared.
         if case.measured != factor:
-            row |= facts.describe(blocks, max(case.measured, 0.0))
+            row |= _at(blocks, case.measured, row)
         row["scale_source"] = "measured"
     row |= _on_ellipsoid(blocks, case)
     row["iid_entropy"] = iid_entropy(row["row_logit_std"], _counts(blocks))
     return row
+
+
+def _at(blocks: list[Block], factor: float, row: dict) -> dict:
+    """Return the facts at another factor; a negative one is that of the same size on −k, whose logits are the same."""
+    if factor >= 0:
+        return facts.describe(blocks, factor)
+    found = facts.describe([replace(block, k=-block.k) for block in blocks], -factor)
+    # What is said of q·k, and not of the logits, is said of k as it was given.
+    of_scores = {name: row[name] for name in found if name.startswith(("score_", "cosine", "measured_"))}
+    return found | of_scores | {"factor": factor}
 
 
 def _probe(blocks) -> dict:
@@ -191,6 +201,6 @@ def _verdict(head: Head, case: Case) -> Verdict:
 
 def summary(finding: Finding) -> str:
     """Spell a finding in one phrase: level, kind, factor and explanations."""
-    factor = "" if finding.factor is None else f" × {finding.factor:.4g}"
+    factor = "" if finding.shown_factor is None else f" × {finding.shown_factor:.4g}"
     causes = f" ({' / '.join(finding.explanations)})" if finding.explanations else ""
     return f"{finding.level}: {finding.kind}{factor}{causes}"

@@ -119,7 +119,8 @@ def _caption(frames, table) -> str:
         f"Loss on held-out data at the end of training, against the learning rate ({'; '.join(names)}). Geometric "
         f"means over {numbers.count_range(table['n_seeds'])} seeds, the same data and initial weights for every rule; "
         "bars are 95 % intervals over seeds. Horizontal line: answers by frequency alone. A run that ends no better "
-        f"counts as that, and its point is hollow: {failed} of {numbers.count(runs)} runs, of which {lost} diverged."
+        f"counts as that: {failed} of {numbers.count(runs)} runs, of which {lost} diverged. Hollow: at least one seed "
+        "guessing or diverged."
     )
     left = frames["training_curves"]["experiment"].nunique() - len(names)
     return text + (f" {numbers.counted(left, 'more experiment')} in the table alone." if left else "")
@@ -179,6 +180,7 @@ def _reading(rows) -> str:
 def _caveat(table) -> str:
     return (
         "Small models and few steps: at small rates a loss is high because training is not finished. The grid of rates "
-        "is coarse, so that a best rate is known to a factor of about its spacing. Widths differ in d_k alone; values "
-        "keep their width."
+        "is coarse, so that a best rate is known to a factor of about its spacing, and ratios of losses at best rates "
+        "depend on the grid, too; their intervals cover the seeds alone. Widths differ in d_k alone; values keep their "
+        "width."
     )

@@ -121,32 +121,69 @@ def window(rates: np.ndarray, progress: np.ndarray, bar: float) -> tuple[float, 
     return ends[0], ends[1]
 
 
+def brackets(rates: np.ndarray, progress: np.ndarray, bar: float) -> tuple[float, float, float, float]:
+    """Return what the tried rates say of the two ends: first unusable, last usable, last usable, first unusable rate.
+
+    In decimal logarithms. Progress may fall anywhere between two tried rates, so that an end lies between the usable
+    and the unusable one; beyond the first and the last rate it is not bounded. Where no tried rate is usable, a window
+    may still hide in the widest of the gaps beside the best rate, and the usable ends are NaN.
+    """
+    x, top = np.log10(rates), int(np.argmax(progress))
+    padded = [-math.inf, *map(float, x), math.inf]
+    if progress[top] < bar:
+        # Rates that all end at guessing are equally near to a window.
+        beside = {i + after for i in np.flatnonzero(progress == progress[top]) for after in (0, 1)}
+        widest = max(sorted(beside), key=lambda i: padded[i + 1] - padded[i])
+        return padded[widest], math.nan, math.nan, padded[widest + 1]
+    first = last = top
+    while first > 0 and progress[first - 1] >= bar:
+        first -= 1
+    while last < len(x) - 1 and progress[last + 1] >= bar:
+        last += 1
+    return padded[first], float(x[first]), float(x[last]), padded[last + 2]
+
+
 def bars(all_cells: list[Cell]) -> dict[str, float]:
     """Return, for each experiment, the progress from which on a rate is usable."""
     best: dict[str, float] = {}
     for cell in all_cells:
         name = cell.key["experiment"]
         best[name] = max(best.get(name, 0.0), float(cell.progress.mean(axis=1).max()))
-    return {name: USABLE * value for name, value in best.items()}
+    # Above 0: where nothing learns, no rate is usable.
+    return {name: USABLE * max(value, SMALLEST) for name, value in best.items()}
 
 
-def _resampled(cell: Cell, bar: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the window's ends for resampled seeds; the resamples are those of all cells with as many seeds."""
+def _resampled(cell: Cell, bar: float, seed: int) -> np.ndarray:
+    """Return the brackets of the window's ends (4, resamples): of all seeds first, then of resampled seeds.
+
+    The resamples are those of all cells with as many seeds.
+    """
     n = cell.loss.shape[1]
     chosen = streams.generator(seed, "training", "bootstrap", n).integers(n, size=(RESAMPLES, n))
-    means = cell.progress[:, chosen].mean(axis=-1)
-    ends = np.array([window(cell.rates, column, bar) for column in means.T])
-    return ends[:, 0], ends[:, 1]
+    means = np.column_stack([cell.progress.mean(axis=1), cell.progress[:, chosen].mean(axis=-1)])
+    return np.array([brackets(cell.rates, column, bar) for column in means.T]).T
 
 
 def _width(low, high):
     """Return the width of a window in decades, 0 where no rate is usable."""
-    return np.nan_to_num(np.asarray(high) - np.asarray(low))
+    return np.nan_to_num(np.asarray(high) - np.asarray(low), posinf=math.inf)
 
 
-def _quantiles(values: np.ndarray) -> tuple[float, float]:
-    tail = (1 - LEVEL) / 2
-    return tuple(float(x) for x in np.quantile(values, [tail, 1 - tail]))
+def _widths(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest width that the brackets allow."""
+    return _width(ends[1], ends[2]), _width(ends[0], ends[3])
+
+
+def _between(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval from the smallest to the largest values allowed; those of all seeds come first.
+
+    It always holds what all seeds allow, however few resamples do.
+    """
+    tail, last = (1 - LEVEL) / 2, len(low) - 1
+    # By rank and not interpolated: a width may be unbounded.
+    lower, upper = np.sort(low)[math.floor(tail * last)], np.sort(high)[math.ceil((1 - tail) * last)]
+    # Rounded: sums of logarithms miss 0 by the last bit.
+    return round(float(min(lower, low[0])), 12), round(float(max(upper, high[0])), 12)
 
 
 def steps_to(cell: Cell, rate: int, bar: float) -> np.ndarray:
@@ -191,8 +228,7 @@ def summaries(all_cells: list[Cell], seed: int) -> list[dict]:
         limit = bar[cell.key["experiment"]]
         loss, low, high = _geometric(cell.loss[cell.best])
         ends = window(cell.rates, cell.progress.mean(axis=1), limit)
-        lower, upper = _resampled(cell, limit, seed)
-        width_low, width_high = _quantiles(_width(lower, upper))
+        width_low, width_high = _between(*_widths(_resampled(cell, limit, seed)))
         speeds = steps_to(cell, cell.best, limit)
         reached = np.isfinite(speeds)
         steps = _geometric(np.maximum(speeds, 0.5)) if reached.all() else (None, None, None)
@@ -231,7 +267,8 @@ def verdicts(all_cells: list[Cell], seed: int) -> list[dict]:
 
     Comparisons: loss at the best rate of each (`best`), at the best rate of 1/√d_k (`same_rate`), steps to the target
     at the best rate of each (`speed`), as ratios; and `window`, the reference's width minus the rule's, in decades.
-    Ratios are paired by seed with Student's t, the window's interval is a bootstrap of the seeds.
+    Ratios are paired by seed with Student's t. The window's interval is a bootstrap of the seeds, as wide as the gaps
+    between the tried rates allow, and unbounded where a window may go on beyond the first or the last of them.
     """
     bar, rows = bars(all_cells), []
     for cell in all_cells:
@@ -257,8 +294,9 @@ def verdicts(all_cells: list[Cell], seed: int) -> list[dict]:
                 | {"margin": RATIO_MARGIN, "verdict": decide(low, high, math.log(RATIO_MARGIN))}
             )
         wide = [_width(*window(c.rates, c.progress.mean(axis=1), limit)) for c in (reference, cell)]
-        resampled = [_width(*_resampled(c, limit, seed)) for c in (reference, cell)]
-        low, high = _quantiles(resampled[0] - resampled[1])
+        theirs_low, theirs_high = _widths(_resampled(reference, limit, seed))
+        ours_low, ours_high = _widths(_resampled(cell, limit, seed))
+        low, high = _between(theirs_low - ours_high, theirs_high - ours_low)
         rows.append(
             base
             | {"comparison": "window", "estimate": float(wide[0] - wide[1]), "low": low, "high": high}
@@ -270,8 +308,9 @@ def verdicts(all_cells: list[Cell], seed: int) -> list[dict]:
 def transfer(all_cells: list[Cell], seed: int) -> list[dict]:
     """Return a row for each rule of an experiment: how its best rate and largest usable rate move with the width.
 
-    shift: decimal logarithm of the largest usable rate at the widest head over that at the narrowest, with a bootstrap
-    interval, where both were found. cost: loss of the widest at the best rate of the narrowest, over its own best.
+    shift: decimal logarithm of the largest usable rate at the widest head over that at the narrowest, where both
+    were found; its interval is a bootstrap of the seeds, widened by the gaps between the tried rates. cost: loss of
+    the widest at the best rate of the narrowest, over its own best.
     """
     bar, rows = bars(all_cells), []
     names = dict.fromkeys((cell.key["experiment"], cell.key["scaling"]) for cell in all_cells)
@@ -284,12 +323,12 @@ def transfer(all_cells: list[Cell], seed: int) -> list[dict]:
         shift = low = high = None
         # False for a window that does not exist, too.
         if all(end < math.log10(c.rates[-1]) for end, c in zip(ends, (narrow, wide), strict=True)):
-            resampled = [_resampled(c, bar[experiment], seed)[1] for c in (narrow, wide)]
-            moved = resampled[1] - resampled[0]
-            found = np.isfinite(moved)
+            first, second = (_resampled(c, bar[experiment], seed) for c in (narrow, wide))
+            least, most = second[2] - first[3], second[3] - first[2]
+            found = np.isfinite(first[2]) & np.isfinite(second[2])
             # A window that other seeds might not have found has no end to speak of.
             if found.mean() >= LEVEL:
-                shift, (low, high) = ends[1] - ends[0], _quantiles(moved[found])
+                shift, (low, high) = ends[1] - ends[0], _between(least[found], most[found])
         cost = _geometric(wide.loss[narrow.best] / wide.loss[wide.best])
         rows.append(
             {name: narrow.key[name] for name in KEY[:4]}
