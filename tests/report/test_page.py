@@ -77,7 +77,9 @@ def test_every_kind_of_run_has_an_honest_page(pages, run):
     figures = re.sub(r"</?span[^>]*>", "", page[page.index('id="answer"') : page.index('id="tables"')])
     for text in RUNS[run][1]:
         assert text in figures
-    assert re.search(r"\bnan\b|None|∞", re.sub("<svg.*?</svg>", "", figures, flags=re.DOTALL)) is None
+    # An interval may be open above, where no tried rate of learning closes it.
+    words = re.sub("<svg.*?</svg>", "", figures, flags=re.DOTALL).replace("to ∞", "")
+    assert re.search(r"\bnan\b|None|∞", words) is None
     # The quartiles stand in for the variances that have no error, and for no others.
     assert ("Laws of the interquartile range" in page) == (run == "heavy tails")
 

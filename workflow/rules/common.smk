@@ -40,6 +40,16 @@ WIDTHS = {
     if (widths := [d_k for d_k in CONFIG["d_k"] if not ensemble.undefined_at(d_k)])
 }
 
+# The cells of training: each rule at each width of an experiment.
+TRAINED = {
+    name: {
+        "task": entry["task"],
+        "optimiser": entry["optimiser"],
+        "cells": [[trained.slug(rule), rule, d_k] for rule in entry["scalings"] for d_k in entry["d_k"]],
+    }
+    for name, entry in CONFIG["training"].items()
+}
+
 # Stages that rest on the factor itself leave out rules whose factor depends on the data.
 CONSTANT_SCALINGS = [text for text in CONFIG["scalings"] if variants.parse(text).factor(64, 64) is not None]
 
@@ -66,6 +76,23 @@ def figure_tables(wildcards):
 
 def softmax_cells(kind):
     return [f"results/cells/softmax/{name}/{d_k}.{kind}.csv" for name in SOFTMAX_WIDTHS for d_k in SOFTMAX_WIDTHS[name]]
+
+
+def training_cells(kind):
+    return [
+        f"results/cells/training/{name}/{slug}/{d_k}.{kind}.csv"
+        for name, entry in TRAINED.items()
+        for slug, _, d_k in entry["cells"]
+    ]
+
+
+def scaling_of(wildcards):
+    return next(rule for slug, rule, _ in TRAINED[wildcards.experiment]["cells"] if slug == wildcards.rule)
+
+
+def training_settings(wildcards):
+    entry = CONFIG["training"][wildcards.experiment]
+    return as_json({key: entry[key] for key in entry if key not in ("scalings", "d_k")})
 
 
 def default_configuration():

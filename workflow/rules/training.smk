@@ -2,33 +2,6 @@
 # Makes: results/training.csv and results/training_start.csv, from one job for each experiment, rule and width, and
 # results/training_curves.csv, training_summary.csv, training_verdicts.csv and training_transfer.csv.
 
-TRAINED = {
-    name: {
-        "task": entry["task"],
-        "optimiser": entry["optimiser"],
-        "cells": [[trained.slug(rule), rule, d_k] for rule in entry["scalings"] for d_k in entry["d_k"]],
-    }
-    for name, entry in CONFIG["training"].items()
-}
-
-
-def training_cells(kind):
-    return [
-        f"results/cells/training/{name}/{slug}/{d_k}.{kind}.csv"
-        for name, entry in TRAINED.items()
-        for slug, _, d_k in entry["cells"]
-    ]
-
-
-def scaling_of(wildcards):
-    return next(rule for slug, rule, _ in TRAINED[wildcards.experiment]["cells"] if slug == wildcards.rule)
-
-
-def training_settings(wildcards):
-    entry = CONFIG["training"][wildcards.experiment]
-    return as_json({key: entry[key] for key in entry if key not in ("scalings", "d_k")})
-
-
 rule train_models:
     input:
         script=script("train_models"),
