@@ -1,9 +1,8 @@
 """Collect the widths of the alternatives into one table, with theory where the rule is a constant factor."""
 
-import csv
 from pathlib import Path
 
-from program import run, write_rows
+from program import read_rows, run, write_rows
 from sqrtdk import random_energy, row_theory, variants
 
 
@@ -12,7 +11,7 @@ def collect_alternatives(cells: list[Path], theory: list[Path], output: Path):
     averages = {int(path.stem): random_energy.Interpolated(random_energy.read(path)) for path in theory}
     known, rows = {}, []
     for cell in cells:
-        for row in _rows(cell):
+        for row in read_rows(cell):
             key = row["variant"], int(row["d_k"]), int(row["n_keys"])
             if key not in known:
                 known[key] = _theory(*key, averages[key[2]])
@@ -26,11 +25,6 @@ def _theory(variant: str, d_k: int, n_keys: int, averages) -> dict[str, float]:
     if factor is None:
         return {}
     return row_theory.measures(row_theory.mixture([(1.0, 1.0, d_k)]), n_keys, factor, averages)
-
-
-def _rows(path: Path) -> list[dict]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

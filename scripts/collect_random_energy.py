@@ -1,11 +1,10 @@
 """Set the simulated grid of softmax over Gaussian logits beside exact averages and asymptotic laws."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
-from program import run, write_rows
+from program import read_rows, run, write_rows
 from sqrtdk import asymptotics, energy_grid, random_energy
 
 CURVES = ("entropy", "participation_ratio", "jacobian_frobenius", "jacobian_trace", "jacobian_median")
@@ -23,8 +22,7 @@ def collect_random_energy(cells: list[Path], theory: list[Path], energy: Path, c
     grid, lines, good = [], [], []
     for cell, table in zip(cells, theory, strict=True):
         n = int(cell.stem)
-        with cell.open(encoding="utf-8", newline="") as file:
-            simulated = list(csv.DictReader(file))
+        simulated = read_rows(cell)
         exact = {
             s: energy_grid.exact(vars(random_energy.averages(n, float(s)))) | {"identity": 0.0}
             for s in dict.fromkeys(row["logit_std"] for row in simulated)

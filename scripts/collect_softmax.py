@@ -1,9 +1,8 @@
 """Collect the cells' softmax measures and gradient magnitudes into one table each, with theory where it is exact."""
 
-import csv
 from pathlib import Path
 
-from program import run, write_rows
+from program import read_rows, run, write_rows
 from sqrtdk import ensembles, random_energy, row_theory
 from sqrtdk.variants import parse
 
@@ -35,7 +34,7 @@ def collect_softmax(
         rows = []
         for name, widths in cells.items():
             for d_k in widths:
-                for row in _rows(folder / name / f"{d_k}.{kind}.csv"):
+                for row in read_rows(folder / name / f"{d_k}.{kind}.csv"):
                     mixed = mixtures.get((name, d_k))
                     if mixed and "theory" in row:
                         key = name, d_k, int(row["n_keys"]), row["scaling"]
@@ -47,11 +46,6 @@ def collect_softmax(
                         row["theory"] = known[key].get(row["measure"])
                     rows.append(row)
         write_rows(output, rows)
-
-
-def _rows(path: Path) -> list[dict]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Collect the logs of all trained models into one table, and the sizes at the start into another."""
 
-import csv
 from pathlib import Path
 
-from program import run, write_rows
+from program import read_rows, run, write_rows
 from sqrtdk.training import runs
 
 NAMES = ("experiment", "task", "optimiser", "scaling", "d_k")
@@ -16,8 +15,7 @@ def collect_training(folder: Path, trained: dict, training: Path, start: Path):
         for name, entry in trained.items():
             for slug, scaling, d_k in entry["cells"]:
                 key = dict(zip(NAMES, (name, entry["task"], entry["optimiser"], scaling, d_k), strict=True))
-                with (folder / name / slug / f"{d_k}.{kind}.csv").open(encoding="utf-8", newline="") as file:
-                    rows += [key | row for row in csv.DictReader(file)]
+                rows += [key | row for row in read_rows(folder / name / slug / f"{d_k}.{kind}.csv")]
         write_rows(output, rows, (*NAMES, *columns))
 
 

@@ -1,9 +1,8 @@
 """Compare the gradients with and without the scale: at which width they cross, and what makes up their ratio."""
 
-import csv
 from pathlib import Path
 
-from program import run, write_rows
+from program import read_rows, run, write_rows
 from sqrtdk import crossovers
 
 NUMBERS = ("estimate", "se", "median", "median_se", "theory")
@@ -33,8 +32,7 @@ def _add(sizes: dict, row: dict, measure: str, quantity: str, value: float, se: 
 
 
 def _rows(path: Path) -> list[dict]:
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(path)
     for row in rows:
         row |= {name: int(row[name]) for name in ("d_k", "n_keys", "n_blocks")}
         row |= {name: float(row[name]) if row[name] else None for name in NUMBERS if name in row}

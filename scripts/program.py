@@ -63,6 +63,12 @@ def cell_text(value) -> str:
     return str(value)
 
 
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read a CSV file as one dictionary of texts for each row."""
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def write_rows(path: Path, rows: list[dict], columns: tuple[str, ...] | None = None) -> None:
     """Write rows of equal keys as CSV with one header row; `columns` sets their order and allows no rows at all."""
     columns = columns or tuple(rows[0])

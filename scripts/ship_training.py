@@ -1,6 +1,5 @@
 """Put the summary of a run of config/train.yaml into resources/training, with what it was made from."""
 
-import csv
 import json
 import platform
 from importlib.metadata import version
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from program import run, write_rows, write_text
+from program import read_rows, run, write_rows, write_text
 from sqrtdk import config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,8 +21,7 @@ def ship_training(results: Path, folder: Path = ROOT / "resources/training"):
     results: the folder of a run with config/train.yaml that has the tables on training.
     """
     for name in TABLES:
-        with (results / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            rows = [{key: _short(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        rows = [{key: _short(value) for key, value in row.items()} for row in read_rows(results / f"{name}.csv")]
         write_rows(folder / f"{name}.csv", rows)
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy", "pandas")}
     text = json.dumps(configuration() | {"versions": versions}, ensure_ascii=False, indent=2)

@@ -7,6 +7,7 @@ All but the sigmoid have a Jacobian of one form, from which backward pass and no
 The largest slope is kept apart, so that nothing cancels where one key takes almost all of the weight.
 """
 
+import abc
 import dataclasses
 import math
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ from typing import ClassVar
 import numpy as np
 
 from . import softmax
-from .ensembles.base import Parameter, parameter
+from .ensembles.base import Parameter, number_text, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Normaliser:
+class Normaliser(abc.ABC):
     """A map from logits z (..., n_keys) to weights of the same shape. Its fields are its parameters.
 
     name: how the configuration and the tables spell it. label: how a figure does (Matplotlib mathtext).
@@ -38,12 +39,12 @@ class Normaliser:
     @property
     def spelling(self) -> str:
         """The name with all parameters, as the configuration can spell it: `top_k(k=8)`."""
-        given = ", ".join(f"{name}={value:g}" for name, value in vars(self).items())
+        given = ", ".join(f"{name}={number_text(value)}" for name, value in vars(self).items())
         return f"{self.name}({given})" if given else self.name
 
+    @abc.abstractmethod
     def weights(self, z: np.ndarray) -> np.ndarray:
         """Return the weights p of finite logits."""
-        raise NotImplementedError
 
     def slopes(self, z: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         """Return s (..., n_keys) and rest (...) of the Jacobian diag(s) − s sᵀ/(Σ s + rest)."""

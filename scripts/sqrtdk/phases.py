@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from . import row_theory
+from .asymptotics import critical_spread
 from .random_energy import Interpolated
 from .row_theory import Mixture, mixture
 from .variants import parse
@@ -20,11 +21,6 @@ ENTROPIES = (0.25, 0.5, 0.75, 0.9)
 ENTROPY_D_K = (16, 64, 128, 256)
 _SCALES = 1e-6, 1e2
 _WIDTHS = 0.1, 1e5
-
-
-def critical_std(n_keys: int) -> float:
-    """Return √(2 ln n), the spread of the logits at which infinitely many keys freeze (Derrida 1981)."""
-    return math.sqrt(2 * math.log(n_keys))
 
 
 def standard_normal(d_k: float) -> Mixture:
@@ -65,7 +61,7 @@ def freezing_frontier(averages: Mapping[int, Interpolated]) -> list[dict]:
 
     Of two keys Σp² is never below ½, so that they have none.
     """
-    return [{"n_keys": n, "critical_std": critical_std(n), **_half(n, of)} for n, of in averages.items()]
+    return [{"n_keys": n, "critical_std": critical_spread(n), **_half(n, of)} for n, of in averages.items()]
 
 
 def _half(n_keys: int, averages_of: Interpolated) -> dict:

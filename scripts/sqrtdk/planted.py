@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from . import distribution, random_energy, streams
+from .asymptotics import critical_spread
 from .variants import parse
 
 WIDTHS = (16, 64, 256)
@@ -99,7 +100,7 @@ def approximation(d_k: int, n_keys: int, rho: float, factor: float) -> float:
     With s = c√d_k, ln Z = ln n + s²/2 for s < √(2 ln n) and s √(2 ln n) beyond: e^{cρd}/(e^{cρd} + n e^{c²d/2}) as
     long as many keys share the rest of the weight.
     """
-    spread, edge = factor * math.sqrt(d_k), math.sqrt(2 * math.log(n_keys))
+    spread, edge = factor * math.sqrt(d_k), critical_spread(n_keys)
     log_partition = math.log(n_keys) + spread**2 / 2 if spread < edge else spread * edge
     return float(special.expit(factor * rho * d_k - log_partition))
 

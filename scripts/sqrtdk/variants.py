@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import sizes
+from .ensembles.base import number_text
 from .scalings import SCALINGS, Scaling
 from .transforms import TRANSFORMS, Transform
 
@@ -278,15 +279,9 @@ def _bind(name: str, parameters, given: dict[str, str]) -> tuple:
     return tuple(values)
 
 
-def _number_text(value: float) -> str:
-    """Spell a number so that it reads back as the same."""
-    short = f"{value:g}"
-    return short if float(short) == value else repr(value)
-
-
 def _spell(name: str, parameters, values) -> str:
     changed = [
-        f"{key}={_number_text(value)}" for (key, value), p in zip(values, parameters, strict=True) if value != p.default
+        f"{key}={number_text(value)}" for (key, value), p in zip(values, parameters, strict=True) if value != p.default
     ]
     return f"{name}({', '.join(changed)})" if changed else name
 

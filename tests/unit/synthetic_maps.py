@@ -5,6 +5,7 @@ import math
 import pandas as pd
 
 from sqrtdk import attention_maps, phases
+from sqrtdk.asymptotics import critical_spread
 
 N_KEYS = (2, *(4**power for power in range(1, 11)))
 FACTORS = {"none": lambda d: 1.0, "1/sqrt(d_k)": lambda d: d**-0.5, "1/d_k": lambda d: 1 / d}
@@ -12,7 +13,7 @@ FACTORS = {"none": lambda d: 1.0, "1/sqrt(d_k)": lambda d: d**-0.5, "1/d_k": lam
 
 def _participation(n: int, s: float) -> float:
     """From 1/n to 1, one half at 1.2 √(2 ln n) (log2(n) − 1)^¼."""
-    return n ** (-1 / (1 + (s / (1.2 * phases.critical_std(n))) ** 4))
+    return n ** (-1 / (1 + (s / (1.2 * critical_spread(n))) ** 4))
 
 
 def phase_map(scalings) -> pd.DataFrame:
@@ -31,8 +32,8 @@ def phase_map(scalings) -> pd.DataFrame:
 def freezing_frontier() -> pd.DataFrame:
     rows = []
     for n in N_KEYS:
-        std = 1.2 * phases.critical_std(n) * (math.log2(n) - 1) ** 0.25 if n > 2 else math.nan
-        row = dict(n_keys=n, critical_std=phases.critical_std(n), half_std=std, half_d_k_fixed_norm=std**2)
+        std = 1.2 * critical_spread(n) * (math.log2(n) - 1) ** 0.25 if n > 2 else math.nan
+        row = dict(n_keys=n, critical_std=critical_spread(n), half_std=std, half_d_k_fixed_norm=std**2)
         rows.append(row | dict(least_d_k_fixed_norm=std**2 // 1 + 1, half_d_k=std**2 + 1, least_d_k=std**2 // 1 + 2))
     return pd.DataFrame(rows)
 

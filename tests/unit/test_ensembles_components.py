@@ -87,6 +87,9 @@ class Coin(Iid):
     def shape(self):
         return 1.5, 3.25
 
+    def standardised(self, rng, size):
+        return rng.choice([2.0, -0.5], p=[0.2, 0.8], size=size)
+
 
 class TestIndependentComponents:
     def test_plan_is_that_of_all_outcomes(self):

@@ -21,8 +21,7 @@ TRUSTED_R2 = 0.9
 UNEXPLAINED = 2.0
 """How many times the unexplained part of given scores a measured factor may be off."""
 WIDE_SPREAD, LARGE_SPREAD = 1.5, 2.5
-"""Scores so many times wider than those of unit-variance components are noted at the start, and then a bug: He
-initialisation of q and k gives 2, which is known to train."""
+"""Scores so many times wider than those of unit variance are noted at the start, then a bug: He gives 2 and trains."""
 CONSTANT_NORM = 0.01
 """Norms that vary less than this belong to normalised vectors."""
 UNEVEN_NORM = 0.35

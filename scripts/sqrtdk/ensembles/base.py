@@ -1,5 +1,6 @@
 """What every ensemble is: parameters with their domain, a way to draw blocks, and the exact law beside it."""
 
+import abc
 import dataclasses
 import math
 from collections.abc import Iterator
@@ -68,6 +69,12 @@ class Parameter:
         return (int(value) if self.kind == "integer" else float(value)) if inside else None
 
 
+def number_text(value: float) -> str:
+    """Spell a number, as shortly as it reads back as the same."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
 def parameter(description: str, **domain):
     """Declare a parameter of a family as a dataclass field: what it means, its default and its domain."""
     default = domain.get("default")
@@ -90,7 +97,7 @@ class Exact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ensemble:
+class Ensemble(abc.ABC):
     """A joint distribution of q and k. Subclasses are frozen dataclasses whose fields are its parameters."""
 
     family: ClassVar[str]
@@ -125,9 +132,9 @@ class Ensemble:
         """Say which parameters are outside their domain at this width, which is a mistake; empty where none is."""
         return []
 
+    @abc.abstractmethod
     def draw(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int):
         """Draw independent blocks: q (n_blocks, n_queries, d_k) and k (n_blocks, n_keys, d_k), float32 or float64."""
-        raise NotImplementedError
 
     def draw_in_pieces(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int, piece: int
@@ -149,9 +156,9 @@ class Ensemble:
 
         return q, pieces(first)
 
+    @abc.abstractmethod
     def exact(self, d_k: int) -> Exact:
         """Return the exact mean, variance, within-row variance and excess kurtosis of q·k."""
-        raise NotImplementedError
 
     def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         """Return (variance of q, variance of k, number) of orthogonal directions if a row of q·k is i.i.d. given q.

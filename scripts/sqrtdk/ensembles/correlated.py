@@ -1,5 +1,6 @@
 """Gaussian q and k, independent of each other, whose components are correlated."""
 
+import abc
 import functools
 import math
 from dataclasses import dataclass
@@ -49,9 +50,9 @@ class GaussianCovariance(Ensemble):
         "Var S = tr(Σ_q Σ_k) and excess kurtosis 6 tr((Σ_q Σ_k)²)/tr(Σ_q Σ_k)², S given q being Gaussian"
     )
 
+    @abc.abstractmethod
     def traces(self, d_k: int) -> tuple[float, float]:
         """Return tr(Σ_q Σ_k) and tr((Σ_q Σ_k)²)."""
-        raise NotImplementedError
 
     def exact(self, d_k):
         trace, square = _traces(self, d_k)

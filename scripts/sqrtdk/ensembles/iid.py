@@ -1,5 +1,6 @@
 """Families with independent, identically distributed components of q and of k."""
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -31,13 +32,13 @@ class Iid(Ensemble):
     source: ClassVar[str] = "cumulants of a sum of d_k independent products q_i k_i add"
     variance_formula: ClassVar[str] = r"d_k ( \sigma_q^2 \sigma_k^2 + m_q^2 \sigma_k^2 + m_k^2 \sigma_q^2 )"
 
+    @abc.abstractmethod
     def shape(self) -> tuple[float | None, float | None]:
         """Skewness and kurtosis (Gaussian 3) of the standardised component; None where infinite."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         """Draw components of mean 0 and variance 1."""
-        raise NotImplementedError
 
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         q = self.standardised(rng, (n_blocks, n_queries, d_k))

@@ -1,5 +1,6 @@
 """Gaussian q and k that live in subspaces of few dimensions, as a projection of low rank makes them."""
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -59,13 +60,13 @@ class RandomLowRank(LowRank):
     scores that share a vector have E[S²S'²] = E[(tr C)² + 2 tr C²], two that share only the matrices E (tr C)².
     """
 
+    @abc.abstractmethod
     def squares(self, d_k: int) -> tuple[float, float]:
         """Return E (tr C)² and E[(tr C)² + 2 tr C²], both over (E tr C)²."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def variance(self, d_k: int) -> float:
         """Return E tr C."""
-        raise NotImplementedError
 
     def exact(self, d_k):
         variance = self.variance(d_k)

@@ -1,5 +1,6 @@
 """q and k that are themselves normalised: their norm is fixed and only the angle between them is random."""
 
+import abc
 import functools
 import math
 from dataclasses import dataclass
@@ -21,8 +22,9 @@ class Spherical(Ensemble):
 
     independent_keys: ClassVar[bool] = True
 
+    @abc.abstractmethod
     def radius(self, d_k: int) -> float:
-        raise NotImplementedError
+        """Return the norm of q and of k."""
 
     def dimension(self, d_k: int) -> int:
         return d_k

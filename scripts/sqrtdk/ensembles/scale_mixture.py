@@ -1,5 +1,6 @@
 """Gaussian q and k of random length: one factor for all components of a vector."""
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,13 +23,13 @@ class ScaleMixture(Ensemble):
     source: ClassVar[str] = "E S⁴ = E f⁴ E f'⁴ · 3 d_k (d_k + 2), f² of mean 1"
     variance_formula: ClassVar[str] = r"d_k"
 
+    @abc.abstractmethod
     def fourth_moments(self) -> tuple[float | None, float | None]:
         """E f⁴ of the query's factor and of the key's; None where infinite."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int):
         """Draw the factors of the queries (n_blocks, n_queries, 1) and of the keys (n_blocks, n_keys, 1)."""
-        raise NotImplementedError
 
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         q, k = standard_normal(rng, (n_blocks, n_queries, d_k)), standard_normal(rng, (n_blocks, n_keys, d_k))

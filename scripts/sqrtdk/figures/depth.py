@@ -119,16 +119,12 @@ def _caption(table) -> str:
 
 def _ends(table, measure: str, rule: str, name: str):
     rows = table[(table["measure"] == measure) & (table["scaling"] == rule) & (table["stack"] == name)]
-    rows = rows.sort_values("layer")
-    return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
+    return selection.ends(rows, "layer")
 
 
 def _move(ends) -> str:
-    first, last = ends
-    if first["layer"] == last["layer"]:
-        return f"is {numbers.with_error(last['estimate'], last['se'])}"
-    words = selection.change_words(first["estimate"], first["se"], last["estimate"], last["se"], small=0.05)
-    return f"{words} in layer {last['layer']}"
+    words = selection.move(ends, "layer", small=0.05)
+    return words if words.startswith("is ") else f"{words} in layer {ends[1]['layer']}"
 
 
 def _alt(table) -> str:

@@ -125,15 +125,11 @@ def _caption(table) -> str:
 
 def _ends(table, place: str, rule: str, name: str):
     rows = table[(table["rounded"] == place) & (table["scaling"] == rule) & (table["format"] == name)]
-    rows = rows.sort_values("d_k")
-    return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
+    return selection.ends(rows, "d_k")
 
 
 def _move(ends) -> str:
-    first, last = ends
-    if first["d_k"] == last["d_k"]:
-        return f"is {numbers.with_error(last['estimate'], last['se'])}"
-    return selection.change_words(first["estimate"], first["se"], last["estimate"], last["se"], small=0.1)
+    return selection.move(ends, "d_k", small=0.1)
 
 
 def _formats(table) -> list[str]:

@@ -98,6 +98,20 @@ def labels(names) -> list[str]:
     return [style.ensemble_label(name) for name in names]
 
 
+def ends(rows, by: str):
+    """Return the first and the last row in the order of a column; None where there is no row."""
+    rows = rows.sort_values(by)
+    return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
+
+
+def move(pair, by: str, small: float) -> str:
+    """Say how the estimate changes between the ends of a series; what it is where they are one."""
+    first, last = pair
+    if first[by] == last[by]:
+        return f"is {numbers.with_error(last['estimate'], last['se'])}"
+    return change_words(first["estimate"], first["se"], last["estimate"], last["se"], small)
+
+
 def change_words(first: float, first_se: float, last: float, last_se: float, small: float) -> str:
     """Say whether a quantity falls, rises or stays, with both values and their errors.
 
