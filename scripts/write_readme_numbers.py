@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from program import run, write_bytes, write_text
-from sqrtdk import __version__, answers, figures, rendering
+from sqrtdk import __version__, answers, figures, words
 
 START, END = "<!-- headline:start -->", "<!-- headline:end -->"
 TABLES = (
@@ -17,17 +17,15 @@ _TEX = {r"\cdot": "·", r"\sqrt{d_k}": "√d_k"}
 
 def write_readme_numbers(
     results: Path = Path("results"),
-    words: Path = Path("report/words/en.yaml"),
+    report: Path = Path("report"),
     docs: Path = Path("docs"),
     readme: Path = Path("README.md"),
 ) -> None:
     """Write docs/headline.json and docs/variance-law.png, and the block of README.md that is made from them."""
-    import yaml
-
     frames = figures.read([results / f"{name}.csv" for name in TABLES])
     provenance = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
     figure = json.loads((results / "figures" / "fig-variance-law.json").read_text(encoding="utf-8"))
-    say = rendering.Words(yaml.safe_load(words.read_text(encoding="utf-8")))
+    say = words.Words(words.read(report, "en"))
     specs = provenance["configuration"]["ensembles"]
     setting = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
     topics = {

@@ -1,11 +1,12 @@
 """The answer in numbers: which sentence of the report's words is true of this run, and the numbers that it holds."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
 from sqrtdk import laws, numbers, tables
+from sqrtdk.sentences import Sentence
 
 WANTED_D_K = 64
 """The head width of the question; the nearest one of the run stands in where it is not simulated."""
@@ -15,14 +16,6 @@ DISTINCT = 3.0
 """Two numbers differ, in the words of the report, when they are more than this many combined standard errors apart."""
 MARGIN = 0.1
 """A head's logits count as having standard deviation 1 within this margin."""
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of the report: the key of its words, and the values of its placeholders (plain text)."""
-
-    key: str
-    values: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

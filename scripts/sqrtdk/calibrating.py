@@ -5,7 +5,8 @@ import math
 import pandas as pd
 
 from sqrtdk import numbers, tables
-from sqrtdk.answers import DISTINCT, Sentence
+from sqrtdk.answers import DISTINCT
+from sqrtdk.sentences import Sentence
 
 COVERED, FARTHEST = 1.959963984540054, 5.0
 """Half width of the 95 % interval of a normal deviate, and one that chance does not reach."""

@@ -5,7 +5,8 @@ import math
 import pandas as pd
 
 from sqrtdk import numbers
-from sqrtdk.answers import WANTED_D_K, Sentence, nearest
+from sqrtdk.answers import WANTED_D_K, nearest
+from sqrtdk.sentences import Sentence
 from sqrtdk.tables import NONE, Cell, Table, missing
 
 PLAIN, MUP, REFERENCE = "none", "1/d_k", "1/sqrt(d_k)"

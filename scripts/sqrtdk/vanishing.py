@@ -3,8 +3,9 @@
 import pandas as pd
 
 from sqrtdk import numbers, tables
-from sqrtdk.answers import Sentence, Setting, compare, ratio
+from sqrtdk.answers import Setting, compare, ratio
 from sqrtdk.distribution import THRESHOLDS
+from sqrtdk.sentences import Sentence
 
 _THRESHOLD = "1e-3"
 VERDICTS = ("larger", "level", "smaller")

@@ -7,9 +7,10 @@ import example
 import pytest
 import yaml
 
-from sqrtdk import rendering
+from sqrtdk import mathml
+from sqrtdk import words as language_words
 
-WORDS = example.ROOT / "report" / "words" / "en.yaml"
+REPORT = example.ROOT / "report"
 
 
 def leaves(tree: dict, before: str = "") -> dict[str, str]:
@@ -21,7 +22,7 @@ def leaves(tree: dict, before: str = "") -> dict[str, str]:
 
 
 def words() -> dict[str, str]:
-    return leaves(yaml.safe_load(WORDS.read_text(encoding="utf-8")))
+    return leaves(language_words.read(REPORT, "en"))
 
 
 RUNS = {
@@ -47,14 +48,14 @@ RUNS = {
 def pages(tmp_path_factory) -> dict[str, str]:
     """Render a page for each kind of run; under `words`, the keys of all words that any of them used."""
     found, keys = {}, set()
-    text = rendering.Words.text
+    text = language_words.Words.text
 
     def recorded(self, key):
         keys.add(key)
         return text(self, key)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rendering.Words, "text", recorded)
+        patch.setattr(language_words.Words, "text", recorded)
         for number, (run, (change, _)) in enumerate(RUNS.items()):
             found[run] = example.render(tmp_path_factory.mktemp(f"run{number}"), example.frames(**change))
         found["default"] = example.render(
@@ -151,7 +152,7 @@ def test_what_differs_from_the_default_is_said(pages):
 def test_every_word_is_used(pages):
     used = pages["words"]
     # Sentences that the numbers choose are held against what can be chosen in the tests of the answers.
-    chosen = ("answer.", "follows.", "laws.")
+    chosen = ("answer.", "follows.", "laws.", "lists.")
     expected = {key for key in words() if not key.startswith(chosen)}
     assert expected - used == set()
     assert used <= words().keys()
@@ -182,13 +183,13 @@ def test_every_reference_is_cited_and_every_citation_is_there(page):
 def test_a_figure_without_one_of_its_files_is_named(tmp_path, name):
     example.write_figure(tmp_path / "figures")
     (tmp_path / "figures" / name).unlink()
-    with pytest.raises(rendering.MissingPart, match=rf"fig-exponents\.json was given without {name}"):
+    with pytest.raises(mathml.MissingPart, match=rf"fig-exponents\.json was given without {name}"):
         example.render(tmp_path)
 
 
 def test_a_run_without_figures_is_refused(tmp_path):
     (tmp_path / "figures").mkdir()
-    with pytest.raises(rendering.MissingPart, match="no figure"):
+    with pytest.raises(mathml.MissingPart, match="no figure"):
         example.render(tmp_path)
 
 
@@ -201,13 +202,13 @@ def test_a_measure_that_is_missing_is_named(tmp_path):
 
 
 def test_a_language_without_words_is_named(tmp_path):
-    with pytest.raises(rendering.MissingPart, match=r"words/xx\.yaml"):
+    with pytest.raises(mathml.MissingPart, match=r"words/xx/"):
         example.render(tmp_path, language="xx")
 
 
 def test_a_partial_that_is_not_given_is_named(tmp_path):
     sources = [path for path in (example.ROOT / "report").rglob("*") if path.is_file() and "methods" not in path.name]
-    with pytest.raises(rendering.MissingPart, match="methods"):
+    with pytest.raises(mathml.MissingPart, match="methods"):
         example.render(tmp_path, sources=sources)
 
 

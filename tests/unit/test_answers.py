@@ -10,12 +10,11 @@ import pytest
 import synthetic_results
 import synthetic_training
 import synthetic_vanishing
-import yaml
 
-from sqrtdk import answers, calibrating, laws, rendering, training_answers, vanishing
+from sqrtdk import answers, calibrating, laws, training_answers, vanishing, words
 from sqrtdk.answers import Setting, compare
 
-WORDS = Path(__file__).resolve().parents[2] / "report" / "words" / "en.yaml"
+REPORT = Path(__file__).resolve().parents[2] / "report"
 MOMENTS = synthetic_results.moments()
 SATURATION = synthetic_results.softmax_saturation(("gaussian",), (16, 64), (16, 64))
 GRADIENTS = synthetic_results.gradient_magnitude(("gaussian",), (16, 64), (16, 64))
@@ -372,7 +371,7 @@ def leaves(tree: dict, before: str = "") -> set[str]:
 
 
 def test_every_sentence_that_can_be_chosen_has_words_and_no_others_have():
-    tree = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+    tree = words.read(REPORT, "en")
     written = {key for key in leaves(tree) if key.startswith(("answer.", "follows.", "laws."))}
     assert {key for key in written if not key.startswith("answer.headings.")} == possible()
     frames = {"moments": MOMENTS, "variance_laws": FITS, "softmax_saturation": SATURATION}
@@ -381,8 +380,8 @@ def test_every_sentence_that_can_be_chosen_has_words_and_no_others_have():
 
 
 def test_words_of_a_family_are_filled_by_its_values():
-    tree = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
-    say = rendering.Words(tree)
+    tree = words.read(REPORT, "en")
+    say = words.Words(tree)
     frames = {"moments": MOMENTS, "variance_laws": FITS, "softmax_saturation": SATURATION}
     frames |= {"gradient_magnitude": GRADIENTS, "real_heads": synthetic_results.real_heads(1, 2), **VANISHING}
     parts = [*answers.headline(frames, AT).values(), *answers.follows(frames, AT).values()]
@@ -410,7 +409,7 @@ def test_words_of_a_family_are_filled_by_its_values():
 
 
 def test_words_on_training_are_filled_by_the_values_of_their_family():
-    say = rendering.Words(yaml.safe_load(WORDS.read_text(encoding="utf-8")))
+    say = words.Words(words.read(REPORT, "en"))
     frames = synthetic_training.tables()
     # No usable rate anywhere: its sentences carry other values.
     none = {"training_summary": frames["training_summary"].assign(rate_ceiling=math.nan)}

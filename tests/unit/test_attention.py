@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sqrtdk import attention, distribution, gradients, rendering, row_laws, softmax, variants
+from sqrtdk import attention, distribution, gradients, mathml, row_laws, softmax, variants
 from sqrtdk.attention import Entmax15, PostScale, Sigmoid, Sink, Softmax, Softmax1, Sparsemax, TopK, Window
 
 ALL = [Softmax(), Softmax1(), Sink(b=1.5), Sink(b=-700), Sparsemax(), Entmax15()]
@@ -342,7 +342,7 @@ class TestRegistry:
                 assert parameter.read(parameter.default) == parameter.default
             assert kind().weights(Z).shape == Z.shape
             assert kind().spelling.partition("(")[0] == name
-            rendering.mathml(kind.formula)
+            mathml.mathml(kind.formula)
             assert kind.source
 
     def test_spelling_names_every_parameter_and_can_be_read_again(self):

@@ -9,7 +9,7 @@ import pytest
 from ensemble_cases import away, draw_scores, spec_id, widths
 from scipy import stats
 
-from sqrtdk import ensembles, rendering, streams
+from sqrtdk import ensembles, mathml, streams
 from sqrtdk.ensembles.iid import Iid
 
 SPECS = [
@@ -73,7 +73,7 @@ class TestEachFamily:
         assert ensembles.build(ensemble.spec) == ensemble
 
     def test_its_formula_can_be_shown(self, spec):
-        assert "<math" in rendering.mathml(ensembles.build(spec).variance_formula)
+        assert "<math" in mathml.mathml(ensembles.build(spec).variance_formula)
 
     def test_its_variance_grows_with_the_exponent_that_it_says(self, spec):
         ensemble = ensembles.build(spec)

@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 import synthetic_results
-import yaml
 from config_help import DEFAULTS
 
 import program
 import sqrtdk
 import write_readme_numbers
-from sqrtdk import provenance
+from sqrtdk import provenance, words
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = {"3.11", "3.12", "3.13"}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TYPED = README.partition(write_readme_numbers.START)[0] + README.partition(write_readme_numbers.END)[2]
-WORDS = ROOT / "report" / "words" / "en.yaml"
+REPORT = ROOT / "report"
 
 
 def test_numbers_on_the_front_page_are_the_generated_ones():
@@ -64,7 +63,7 @@ def leaves(tree: dict, key: str = "") -> dict[str, str]:
 
 
 def test_every_sentence_of_the_answer_has_a_plain_spelling():
-    texts = leaves(yaml.safe_load(WORDS.read_text(encoding="utf-8"))["answer"])
+    texts = leaves(words.read(REPORT, "en")["answer"])
     for text in (text for key, text in texts.items() if key != ".convention"):
         names = set(re.findall(r"\{(\w+)\}", text)) - {"d_k"}
         spelled = write_readme_numbers.markdown(text, dict.fromkeys(names, "12") | {"d_k": "64"})
@@ -90,7 +89,7 @@ def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(t
     program.write_text(results / "figures" / "fig-variance-law.png", "picture")
     readme.write_text(f"before\n{write_readme_numbers.START}\noutdated\n{write_readme_numbers.END}\nafter\n")
     for _ in range(2):
-        write_readme_numbers.write_readme_numbers(results, WORDS, docs, readme)
+        write_readme_numbers.write_readme_numbers(results, REPORT, docs, readme)
         written = readme.read_text(encoding="utf-8")
         assert written.startswith(f"before\n{write_readme_numbers.START}\n![Lines that rise.](docs/variance-law.png)\n")
         assert written.endswith(f"\n{write_readme_numbers.END}\nafter\n")

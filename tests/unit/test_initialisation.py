@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sqrtdk import initialisation, streams
+from sqrtdk import initialisation, mathml, streams
 from sqrtdk.initialisation import BASE, INITIALISATIONS, LAYERS, LECUN, NORMALISED, WIDE, Inputs, Layer, Shape
 
 BY_NAME = {(layer.group, layer.name): layer for layer in LAYERS}
@@ -176,9 +176,8 @@ def test_numbers_belong_to_the_layer_and_the_seed():
 
 
 def test_names_are_told_apart_and_formulas_can_be_set():
-    from sqrtdk import rendering
 
     assert len({(layer.group, layer.name) for layer in LAYERS}) == len(LAYERS)
     assert len({(layer.group, layer.label) for layer in LAYERS}) == len(LAYERS)
     for one in INITIALISATIONS.values():
-        assert "<math" in rendering.mathml(one.formula)
+        assert "<math" in mathml.mathml(one.formula)

@@ -7,7 +7,9 @@ import pytest
 from markupsafe import Markup
 
 from sqrtdk import rendering
-from sqrtdk.rendering import MissingPart, Words, mathml, prose
+from sqrtdk.mathml import MissingPart, glued, mathml, prose
+from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.words import Words, tree
 
 
 def shape(html: str):
@@ -147,10 +149,10 @@ def test_plain_words_refuse_markup(words):
 
 
 def test_formula_keeps_its_comma_on_the_line():
-    assert rendering.glued(Markup("a <math>x</math>, b")) == 'a <span class="together"><math>x</math>,</span> b'
-    assert rendering.glued(Markup("a (<math>x</math>) b")) == 'a <span class="together">(<math>x</math>)</span> b'
-    assert rendering.glued(Markup("a <math>x</math> b")) == "a <math>x</math> b"
-    assert rendering.glued(Markup("<b><math>x</math></b>")) == "<b><math>x</math></b>"
+    assert glued(Markup("a <math>x</math>, b")) == 'a <span class="together"><math>x</math>,</span> b'
+    assert glued(Markup("a (<math>x</math>) b")) == 'a <span class="together">(<math>x</math>)</span> b'
+    assert glued(Markup("a <math>x</math> b")) == "a <math>x</math> b"
+    assert glued(Markup("<b><math>x</math></b>")) == "<b><math>x</math></b>"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_every_known_scale_rule_has_a_formula_and_is_shown_by_it_where_it_depend
     from sqrtdk import scalings
 
     for name, rule in scalings.SCALINGS.items():
-        assert rendering.mathml(rule.formula).startswith("<math>")
+        assert mathml(rule.formula).startswith("<math>")
         assert (
             rendering.scale_rule(name).startswith("<math>") or rule.parameters or rule.kind != "rule" or not rule.factor
         )
@@ -212,7 +214,7 @@ def test_reference_without_a_field_or_with_a_taken_key_is_refused(broken):
 def sources(template: str) -> dict[str, str]:
     return {
         "template.html.jinja": template,
-        "words/en.yaml": "hello: Hello {name}",
+        "words/en/page.yaml": "hello: Hello {name}",
         "formulas.yaml": "first: 'a'",
         "references.bib": BIB,
         "styles.css": "p > b { color: red }",
@@ -255,3 +257,32 @@ def test_figure_without_one_of_its_words_is_refused(name):
     record = {key: value for key, value in RECORD.items() if key != name}
     with pytest.raises(MissingPart, match=name):
         rendering.figure(record, SVG, "", "", "figures")
+
+
+LISTS = {"lists": {"comma": ", ", "semicolon": "; ", "last": " and ", "nothing": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("items", "kind", "spelled"),
+    [
+        ((), "and", "none"),
+        (("a",), "and", "a"),
+        (("a", "b", 3), "and", "a, b and 3"),
+        (("a", "b"), "comma", "a, b"),
+        (("a", "b"), "semicolon", "a; b"),
+        ((Sentence("one", {"x": "<"}), Listing(("b", "c"))), "comma", "one <, b and c"),
+    ],
+)
+def test_values_are_joined_and_spelled_by_the_language(items, kind, spelled):
+    say = Words({"all": "<b>{x}</b>", "plain": "{x}!", "one": "one {x}", **LISTS})
+    assert say.plain("plain", x=Listing(items, kind)) == f"{spelled}!"
+    assert say("all", x=Listing(items, kind)) == f"<b>{spelled}</b>".replace("one <", "one &lt;")
+
+
+def test_words_of_several_files_are_one_tree_and_no_key_stands_twice():
+    files = {"words/en/a.yaml": "x: 1", "words/en/b.yaml": "y: 2", "words/zh/a.yaml": "x: 3", "words/en/c.txt": "x: 4"}
+    assert tree(files, "en") == {"x": 1, "y": 2}
+    with pytest.raises(ValueError, match="both hold the words 'x'"):
+        tree(files | {"words/en/c.yaml": "x: 5"}, "en")
+    with pytest.raises(MissingPart, match="words/fr/"):
+        tree(files, "fr")

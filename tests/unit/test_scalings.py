@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from sqrtdk import rendering, sizes
+from sqrtdk import mathml, sizes
 from sqrtdk.scalings import MISTAKE, MODEL, RULE, SCALINGS, names
 from sqrtdk.transforms import TRANSFORMS
 from sqrtdk.variants import parse
@@ -76,7 +76,7 @@ def test_every_factor_is_a_positive_number_over_the_whole_range(name):
 def test_a_rule_says_what_a_reader_needs(rule):
     assert rule.label
     assert rule.source
-    assert rendering.mathml(rule.formula)
+    assert mathml.mathml(rule.formula)
     assert rule.kind in (RULE, MODEL, MISTAKE)
     assert bool(rule.remark) or rule.kind != MISTAKE
     assert sum(way is not None for way in (rule.factor, rule.size, rule.cosine)) == 1
@@ -130,6 +130,6 @@ class TestTransforms:
     def test_each_says_what_a_reader_needs(self, name):
         transform = TRANSFORMS[name]
         assert transform.source
-        assert rendering.mathml(transform.formula)
+        assert mathml.mathml(transform.formula)
         assert len(transform.parameters) == 1
         assert transform.parameters[0].default > 0

@@ -1,11 +1,12 @@
 """Initialisation, depth and rounding in words and tables: chosen by the numbers, and against us where they are."""
 
 import re
+from pathlib import Path
 
 import pytest
 import synthetic_start as synthetic
 
-from sqrtdk import numbers, tables_start
+from sqrtdk import numbers, tables_start, words
 from sqrtdk.figures import load
 
 FRAMES = synthetic.frames()
@@ -110,13 +111,8 @@ def test_table_of_rounding_is_at_one_width():
 
 @pytest.mark.parametrize("name", ["initialisation", "normalisation", "rounding"])
 def test_every_column_has_its_heading(name):
-    from pathlib import Path
-
-    import yaml
-
-    path = Path(__file__).parents[2] / "report" / "words" / "en.yaml"
-    words = yaml.safe_load(path.read_text(encoding="utf-8"))["tables"][name]
+    heading = words.read(Path(__file__).parents[2] / "report", "en")["tables"][name]
     frame = FRAMES["rounding" if name == "rounding" else "initialisation"]
     table = getattr(tables_start, name)(frame)
-    assert set(table.columns) == set(words["columns"])
+    assert set(table.columns) == set(heading["columns"])
     assert all(len(row) == len(table.columns) for row in table.rows)

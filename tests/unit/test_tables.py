@@ -10,7 +10,7 @@ import synthetic_planted
 import synthetic_results
 import synthetic_start
 
-from sqrtdk import ensembles, laws, normalisation, numbers, rendering, tables, tables_audit
+from sqrtdk import ensembles, laws, mathml, normalisation, numbers, tables, tables_audit
 from sqrtdk.tables import NONE, Cell
 
 MOMENTS = synthetic_results.moments()
@@ -255,7 +255,7 @@ def test_families_show_formula_exact_measured_and_source():
     assert cells["z"].text == tables.signed(tables.z_score(row["variance"], row["variance_se"], 64.0))
     assert cells["distribution"].note == members()["student_t"].source
     for row in table.rows:
-        assert rendering.mathml(row[2].formula)
+        assert mathml.mathml(row[2].formula)
 
 
 def test_families_without_a_variance_or_a_row_at_this_width_have_dashes():

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import synthetic_results
 import synthetic_vanishing
-import yaml
 
-from sqrtdk import rendering, vanishing
+from sqrtdk import vanishing, words
 from sqrtdk.answers import Setting
 
-WORDS = Path(__file__).resolve().parents[2] / "report" / "words" / "en.yaml"
+REPORT = Path(__file__).resolve().parents[2] / "report"
 GRID = ("gaussian",), (1, 16, 64, 256), (16, 64), ("none", "1/sqrt(d_k)")
 GRADIENTS = synthetic_results.gradient_magnitude(*GRID)
 TABLES = synthetic_vanishing.tables(*GRID) | {"gradient_magnitude": GRADIENTS}
@@ -123,11 +122,11 @@ def test_without_one_of_the_rules_nothing_is_said():
 
 
 def test_every_sentence_has_words_that_its_values_fill():
-    tree = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+    tree = words.read(REPORT, "en")
     written = {f"{family}.{name}" for family, words in tree["answer"]["vanishing"].items() for name in words}
     chosen = {f"{family}.{name}" for family, names in vanishing.SENTENCES.items() for name in names}
     assert written == chosen
-    say = rendering.Words(tree)
+    say = words.Words(tree)
     crossings = TABLES["gradient_crossovers"].astype({"reason": object})
     there = {}
     for row in CROSSINGS.values():

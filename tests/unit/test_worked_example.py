@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_planted
-import yaml
 from scipy import integrate, special, stats
 
-from sqrtdk import example_tables, rendering, worked_example
+from sqrtdk import example_tables, words, worked_example
 from sqrtdk.tables import NONE
 from sqrtdk.worked_example import D_K
 
@@ -129,14 +128,14 @@ def test_the_table_of_random_rows_has_two_lines_for_each_number_of_keys():
 
 
 def test_the_tables_have_their_words():
-    words = rendering.Words(yaml.safe_load((ROOT / "report/words/en.yaml").read_text(encoding="utf-8")))
+    say = words.Words(words.read(ROOT / "report", "en"))
     for table in example_tables.report_tables(synthetic_planted.examples()):
-        assert words(f"tables.{table.key}.caption", **table.values)
-        assert words(f"tables.{table.key}.note", **table.values)
+        assert say(f"tables.{table.key}.caption", **table.values)
+        assert say(f"tables.{table.key}.note", **table.values)
         for column in table.columns:
-            assert words(f"tables.{table.key}.columns.{column}")
+            assert say(f"tables.{table.key}.columns.{column}")
         for row in table.rows:
             assert len(row) == len(table.columns)
             for cell in row:
                 if cell.note:
-                    assert words(cell.note_word, text=cell.note)
+                    assert say(cell.note_word, text=cell.note)
