@@ -33,6 +33,18 @@ def tex(text: str) -> str:
     return _SPECIAL.sub(lambda match: _SYMBOLS.get(match[0]) or _TEX[match[0]], text)
 
 
+def figure_inclusion(name: str, title: str, caption: str) -> str:
+    """Return the LaTeX that includes a figure's PDF with its caption, label and citation (graphicx)."""
+    return (
+        "\\begin{figure}\n"
+        "  \\centering\n"
+        f"  \\includegraphics{{fig-{name}.pdf}}\n"
+        f"  \\caption[{tex(title)}]{{{tex(title)}. {tex(caption)} From~\\cite{{sqrtdk-{name}}}.}}\n"
+        f"  \\label{{fig:sqrtdk-{name}}}\n"
+        "\\end{figure}\n"
+    )
+
+
 def figure_entry(name: str, number: int, title: str, version: str, data_sha256: str) -> str:
     """Return the BibTeX entry of a figure.
 

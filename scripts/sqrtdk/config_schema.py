@@ -8,9 +8,15 @@ from pathlib import Path
 from . import variants
 from .config_messages import MISSING, Problem, nearest, show
 from .config_values import EXACT_FLOAT, plain_step, read_list, read_mapping
+from .figures.targets import TARGETS
 from .training import optimisers, rules, tasks
 
-REGISTRIES = {"tasks": tasks.names, "optimisers": optimisers.names, "trained_scalings": rules.names}
+REGISTRIES = {
+    "targets": lambda: list(TARGETS),
+    "tasks": tasks.names,
+    "optimisers": optimisers.names,
+    "trained_scalings": rules.names,
+}
 COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties")
 
 

@@ -18,6 +18,7 @@ PACKAGES = (
     "ml_dtypes",
     "snakemake",
     "jinja2",
+    "pypdf",
     "markupsafe",
     "pyyaml",
 )

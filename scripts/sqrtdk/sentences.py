@@ -1,6 +1,6 @@
 """What the results say, before a language puts it into words."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -21,3 +21,30 @@ class Listing:
 
     items: tuple
     kind: str = "and"
+
+
+def encode(value: object) -> object:
+    """Return a value of a sentence as plain data for JSON: text and numbers as they are, the rest as mappings."""
+    if isinstance(value, Sentence):
+        return {"key": value.key, "values": {name: encode(one) for name, one in value.values.items()}}
+    if isinstance(value, Listing):
+        return {"items": [encode(one) for one in value.items], "kind": value.kind}
+    return value
+
+
+def decode(value: object) -> object:
+    """Return what `encode` was given."""
+    if isinstance(value, dict) and "key" in value:
+        return Sentence(value["key"], {name: decode(one) for name, one in value["values"].items()})
+    if isinstance(value, dict):
+        return Listing(tuple(decode(one) for one in value["items"]), value["kind"])
+    return value
+
+
+def with_keys(value: object, change: Callable[[str], str]) -> object:
+    """Return a value with the key of every sentence in it changed."""
+    if isinstance(value, Sentence):
+        return Sentence(change(value.key), {name: with_keys(one, change) for name, one in value.values.items()})
+    if isinstance(value, Listing):
+        return Listing(tuple(with_keys(one, change) for one in value.items), value.kind)
+    return value

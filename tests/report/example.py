@@ -127,10 +127,12 @@ def render(folder: Path, tables=None, settings=None, default=None, commit: str =
     return arguments["output"].read_text(encoding="utf-8")
 
 
-def draw_figures(folder: Path, tables: dict) -> None:
+def draw_figures(folder: Path, tables: dict, language: str = "en") -> None:
     """Draw every figure of the project from the tables, as the page takes them up."""
-    from sqrtdk import figures
-    from sqrtdk.figures import saving
+    from sqrtdk import figures, words
+    from sqrtdk.figures import saving, speaking
+
+    say = words.Words(words.read(ROOT / "report", language))
 
     # Tables that the page itself does not read come from the synthetic run.
     tables = synthetic_results.frames() | tables
@@ -138,9 +140,9 @@ def draw_figures(folder: Path, tables: dict) -> None:
     for name in figures.names():
         module = figures.load(name)
         frames = {table: tables[table] for table in module.INPUTS}
-        words = module.describe(frames)
-        record = {"id": name, "number": module.NUMBER, "title": module.TITLE, "question": module.QUESTION}
-        record |= vars(words) | {"inputs": list(module.INPUTS)}
-        svg = saving.save(module.draw(frames), "svg", name, module.TITLE, words.alt).decode()
+        heads = {"title": module.TITLE, "question": module.QUESTION} if hasattr(module, "TITLE") else {}
+        spoken = speaking.words(say, name, speaking.record(module.describe(frames)) | heads)
+        record = {"id": name, "number": module.NUMBER, "inputs": list(module.INPUTS)} | spoken
+        svg = saving.save(module.draw(frames), "svg").decode()
         write_figure(folder / "figures", record, svg)
         write_frame(folder / "figures" / f"fig-{name}.csv", module.data(frames))

@@ -1,6 +1,7 @@
 """Figures drawn once from synthetic results, and small runs to draw others from."""
 
 import functools
+from pathlib import Path
 
 import pandas as pd
 import synthetic_alternatives
@@ -13,9 +14,33 @@ import synthetic_training
 import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
-from sqrtdk.figures import load, names, saving
+from sqrtdk import words as language_words
+from sqrtdk.figures import Description, load, names, saving, speaking, stamping
 
 NAMES = names()
+REPORT = Path(__file__).resolve().parents[2] / "report"
+
+
+@functools.lru_cache
+def say(language: str = "en") -> language_words.Words:
+    """Return the words of the report in a language."""
+    return language_words.Words(language_words.read(REPORT, language))
+
+
+def describe(name: str, frames, language: str = "en") -> Description:
+    """Return what a figure says of some tables, each part as plain text."""
+    parts = vars(load(name).describe(frames))
+    return Description(**{part: speaking.speak(say(language), name, found) for part, found in parts.items()})
+
+
+def title(name: str) -> str:
+    """Return the title of a figure in English."""
+    return speaking.words(say(), name, speaking.record(drawn(name)[2]) | _heads(name))["title"]
+
+
+def _heads(name: str) -> dict[str, str]:
+    module = load(name)
+    return {"title": module.TITLE, "question": module.QUESTION} if hasattr(module, "TITLE") else {}
 
 
 @functools.lru_cache
@@ -23,14 +48,19 @@ def drawn(name: str):
     """Return (figure, data, words) of a figure."""
     frames = synthetic.frames()
     module = load(name)
-    return module.draw(frames), module.data(frames), module.describe(frames)
+    return module.draw(frames), module.data(frames), describe(name, frames)
 
 
 @functools.lru_cache
 def svg(name: str) -> str:
     """Return a figure as the text of its SVG file."""
     figure, _, words = drawn(name)
-    return saving.save(figure, "svg", name, load(name).TITLE, words.alt).decode()
+    return stamping.svg(saving.save(figure, "svg"), stamp(name, words.alt)).decode()
+
+
+def stamp(name: str, description: str = "Lines.") -> stamping.Stamp:
+    """Return the metadata of a figure of a run."""
+    return stamping.Stamp(name, title(name), description, "1.2.3", "ab" * 32)
 
 
 def small(**changes) -> dict[str, pd.DataFrame]:

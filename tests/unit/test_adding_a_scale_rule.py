@@ -28,7 +28,8 @@ assert list(spread["exact"]) == [8 ** (1 / 2 - 1 / 3), 64 ** (1 / 2 - 1 / 3)]
 assert ((spread["estimate"] - spread["exact"]).abs() < 4.5 * spread["se"]).all()
 assert name in [row[0].text for row in tables_alternatives.scale_rules(rows).rows]
 frames = {"alternatives": rows}
-assert name in figure.describe(frames).reading or "cube_root" in set(figure.data(frames)["variant"])
+figure.describe(frames)
+assert "cube_root" in set(figure.data(frames)["variant"])
 assert name in [label.get_text() for label in figure.draw(frames).axes[0].get_yticklabels()]
 """
 

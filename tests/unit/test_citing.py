@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from figure_cases import title
 
 from sqrtdk import citing, figures
 
@@ -24,14 +25,14 @@ def _balanced(text: str) -> bool:
 
 @pytest.mark.parametrize("name", figures.names())
 def test_every_figure_has_an_entry_with_its_data_and_version(name):
-    module = figures.load(name)
-    entry = citing.figure_entry(name, module.NUMBER, module.TITLE, "1.2.3", HASH)
+    number = figures.load(name).NUMBER
+    entry = citing.figure_entry(name, number, title(name), "1.2.3", HASH)
     assert entry.startswith(f"@misc{{sqrtdk-{name},\n")
     assert entry.endswith("\n}\n")
     assert _balanced(entry)
     fields = _fields(entry)
     assert list(fields) == ["title", "author", "year", "howpublished", "note"]
-    assert f"sqrtdk 1.2.3, figure {module.NUMBER} ({name})" == fields["howpublished"]
+    assert f"sqrtdk 1.2.3, figure {number} ({name})" == fields["howpublished"]
     assert HASH in fields["note"]
     assert "CC BY 4.0" in fields["note"]
     assert entry.isascii()

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import synthetic_energy
+from figure_cases import describe
 from scipy.optimize import minimize_scalar
 
 from sqrtdk import asymptotics, numbers, random_energy
@@ -21,7 +22,7 @@ def lines(axes, label):
 
 
 def reading(name, frames):
-    return load(name).describe(frames).reading
+    return describe(name, frames).reading
 
 
 def test_values_read_from_curves_are_those_of_the_integrals(frames):
@@ -61,11 +62,11 @@ def test_an_error_that_is_not_trusted_is_shown_hollow_and_not_counted(frames):
     table = frames["random_energy"]
     table["trusted"] = True
     for name in ("freezing", "jacobian"):
-        assert "Hollow" not in load(name).describe(frames).caption
+        assert "Hollow" not in describe(name, frames).caption
     table.loc[table["logit_std"] == 4, "trusted"] = False
     table.loc[table["logit_std"] == 4, "estimate"] *= 2
     for name in ("freezing", "jacobian"):
-        assert "Hollow" in load(name).describe(frames).caption
+        assert "Hollow" in describe(name, frames).caption
         points = [p for axes in load(name).draw(frames).get_axes() for p in lines(axes, panels.POINTS)]
         hollow = [p for p in points if p.get_markerfacecolor() == "none"]
         assert {x for p in hollow for x in p.get_xdata()} == {4.0}
@@ -78,7 +79,7 @@ def test_freezing_is_read_from_the_numbers(frames):
     assert "nowhere half frozen" in text
     assert "more than half frozen for all these n" in text
     assert re.search(
-        r"The limit 1 − √\(2 ln n\)/s misses that by 10 % to 12 %, the corrected limit misses .* 4 %", text
+        r"1 − √\(2 ln n\)/s misses the exact value by 10 % to 12 %, the corrected limit misses .* 4 %", text
     )
     assert re.search(r"1 − √\(2 ln n\)/s from 3\.\d\d to 2\.\d\d, the corrected limit from 1\.9\d to 1\.\d\d", text)
     use = frames["random_energy"]

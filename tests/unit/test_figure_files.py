@@ -1,6 +1,5 @@
 """Figures as files: the same bytes everywhere, licence inside, and SVG that can stand in one page with others."""
 
-import hashlib
 import io
 import json
 import re
@@ -10,15 +9,19 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pandas as pd
+import pypdf
 import pytest
 import synthetic_results as synthetic
-from figure_cases import NAMES, drawn, small, svg
+from figure_cases import NAMES, drawn, say, small, stamp, svg, title
+from PIL import Image
 
 from program import write_frame
 from sqrtdk import style
-from sqrtdk.figures import inline, load, saving
+from sqrtdk.figures import inline, load, saving, speaking, stamping
+from sqrtdk.figures.targets import TARGETS
 
 SCRIPTS = Path(inline.__file__).parents[2]
+KINDS = ("svg", "pdf", "png", "csv", "json")
 
 
 def test_two_figures_in_one_page_share_no_id_and_every_reference_resolves():
@@ -44,7 +47,7 @@ def test_a_figure_for_the_page(name):
     assert root.get("role") == "img"
     assert root.get("aria-labelledby") == f"{name}-title {name}-desc"
     assert [child.get("id") for child in root[:2]] == [f"{name}-title", f"{name}-desc"]
-    assert root[0].text == load(name).TITLE
+    assert root[0].text == title(name)
     assert root[1].text == drawn(name)[2].alt
     assert root.get("viewBox")
     assert root.get("width") is None
@@ -79,19 +82,25 @@ def test_what_would_reach_beyond_the_figure_is_refused():
 
 def test_files_carry_title_and_licence_and_no_type_3_font():
     figure, _, words = drawn("exponents")
-    title = load("exponents").TITLE
-    pdf = saving.save(figure, "pdf", "exponents", title, words.alt)
+    mark = stamp("exponents", words.alt)
+    pdf = stamping.pdf(saving.save(figure, "pdf"), mark)
     assert b"/Type3" not in pdf
     assert b"/FontFile2" in pdf
-    assert b"CC BY 4.0" in pdf
     assert b"CreationDate" not in pdf
-    png = saving.save(figure, "png", "exponents", title, words.alt)
-    assert b"CC BY 4.0" in png
-    assert b"exponents" in png
-    text = svg("exponents")
-    assert "CC BY 4.0" in text
-    assert title in text
-    assert "dc:date" not in text
+    information = pypdf.PdfReader(io.BytesIO(pdf)).metadata
+    assert information.title == mark.title
+    assert information.subject == words.alt
+    with Image.open(io.BytesIO(stamping.png(saving.save(figure, "png"), mark))) as picture:
+        picture.load()  # reads all chunks and their checksums
+        texts = picture.text
+    assert texts["Title"] == mark.title
+    assert texts["Description"] == words.alt
+    root = ET.fromstring(svg("exponents"))
+    assert [child.text for child in root[:2]] == [mark.title, words.alt]
+    for text in (information["/Keywords"], texts["Source"] + texts["Copyright"], ET.tostring(root, "unicode")):
+        for part in ("exponents", "1.2.3", "ab" * 32, "CC BY 4.0"):
+            assert part in text
+    assert "dc:date" not in svg("exponents")
 
 
 def test_saving_and_drawing_leave_the_callers_settings_alone():
@@ -99,7 +108,7 @@ def test_saving_and_drawing_leave_the_callers_settings_alone():
 
     with matplotlib.rc_context({"font.size": 31, "lines.linewidth": 9}):
         load("exponents").draw(small())
-        saving.save(drawn("exponents")[0], "svg", "x", "t", "d")
+        saving.save(drawn("exponents")[0], "svg")
         assert matplotlib.rcParams["font.size"] == 31
         assert matplotlib.rcParams["lines.linewidth"] == 9
 
@@ -111,8 +120,9 @@ def _run_job(folder: Path, figure: str) -> dict[str, bytes]:
     for name in load(figure).INPUTS:
         write_frame(folder / "results" / f"{name}.csv", frames[name])
         tables.append(f"results/{name}.csv")
-    outputs = {kind: f"out/fig-{figure}.{kind}" for kind in ("svg", "pdf", "png", "csv", "bib", "json")}
-    command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", figure, "--data", *tables]
+    outputs = {kind: f"out/fig-{figure}.{kind}" for kind in KINDS}
+    command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", figure, "--target", "report"]
+    command += ["--data", *tables]
     for kind, path in outputs.items():
         command += [f"--{kind}", path]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
@@ -127,10 +137,7 @@ def test_a_job_writes_the_same_bytes_in_any_folder_and_whatever_the_user_prefers
     assert one == two
     record = json.loads(one["json"])
     assert record["id"] == "calibration"
-    assert record["alt"] == drawn("calibration")[2].alt
-    for kind in ("svg", "pdf", "png", "csv", "bib"):
-        assert record["files"][kind]["sha256"] == hashlib.sha256(one[kind]).hexdigest()
-    assert record["files"]["csv"]["sha256"] in one["bib"].decode()
+    assert speaking.speak(say(), "calibration", record["words"]["alt"]) == drawn("calibration")[2].alt
     assert len(one["csv"].decode().splitlines()) == 1 + len(drawn("calibration")[1])
     other = read_back(one["csv"])
     assert other["z"].to_numpy() == pytest.approx(drawn("calibration")[1]["z"].to_numpy(), rel=1e-15)
@@ -143,11 +150,34 @@ def read_back(content: bytes) -> pd.DataFrame:
 
 def test_a_missing_table_is_named(tmp_path):
     write_frame(tmp_path / "moments.csv", synthetic.moments(("gaussian",), (4,)))
-    command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", "exponents"]
+    command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", "exponents", "--target", "report"]
     command += ["--data", str(tmp_path / "moments.csv")]
-    for kind in ("svg", "pdf", "png", "csv", "bib", "json"):
+    for kind in KINDS:
         command += [f"--{kind}", str(tmp_path / f"x.{kind}")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "needs these tables among --data: variance_laws" in done.stderr
     assert not (tmp_path / "x.svg").exists()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_sets_width_and_type_and_keeps_room_for_the_labels(name):
+    target = TARGETS[name]
+    assert target.room >= 0.99  # less, and labels that fit the report's figures collide
+    figure = load("freezing").draw(synthetic.frames(), target)
+    width = float(re.search(r'<svg [^>]*width="([\d.]+)pt"', saving.save(figure, "svg", target).decode())[1]) / 72
+    assert width == pytest.approx(target.width, rel=1e-3)
+    page = pypdf.PdfReader(io.BytesIO(saving.save(figure, "pdf", target))).pages[0]
+    assert float(page.mediabox.width) / 72 == pytest.approx(target.width, rel=1e-3)
+    with Image.open(io.BytesIO(saving.save(figure, "png", target))) as picture:
+        assert picture.size[0] / 200 == pytest.approx(target.width, rel=1e-2)
+
+
+def test_a_title_with_signs_of_markup_stays_text_in_every_file():
+    figure = drawn("freezing")[0]
+    mark = stamping.Stamp("x", "</title><b> & √d 中", 'a "b" ]]>', "1", "00")
+    root = ET.fromstring(stamping.svg(saving.save(figure, "svg"), mark))
+    assert [child.text for child in root[:2]] == [mark.title, mark.description]
+    assert pypdf.PdfReader(io.BytesIO(stamping.pdf(saving.save(figure, "pdf"), mark))).metadata.title == mark.title
+    with Image.open(io.BytesIO(stamping.png(saving.save(figure, "png"), mark))) as picture:
+        assert picture.text["Title"] == mark.title

@@ -5,10 +5,11 @@ import re
 import numpy as np
 import pytest
 import synthetic_results as synthetic
-from figure_cases import NAMES, drawn
+from figure_cases import NAMES, REPORT, describe, drawn, say
 
 from sqrtdk import numbers
 from sqrtdk.figures import load, panels
+from sqrtdk.figures import names as figure_names
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +57,7 @@ def test_numbers_in_words_are_those_of_the_frames():
 
 
 def _reading(name: str, **changed) -> str:
-    return load(name).describe(synthetic.frames() | changed).reading
+    return describe(name, synthetic.frames() | changed).reading
 
 
 def test_the_growth_of_the_variance_is_read_from_the_numbers():
@@ -88,19 +89,19 @@ def test_what_cannot_be_estimated_is_named_with_its_reason():
     laws["estimable"] = (~refused).map({True: "true", False: "false"})
     laws["reason"] = laws["reason"].astype(object).where(~refused, "infinite fourth moment")
     frames = {"variance_laws": laws, "spread_laws": synthetic.frames()["spread_laws"]}
-    words = load("exponents").describe(frames)
+    words = describe("exponents", frames)
     assert "Not estimable: Laplace (infinite fourth moment, interquartile range 0.493(4) from d_k = 64 up)." in (
         words.reading
     )
     assert "Laplace not estimable, interquartile range 0.493(4)" in words.alt
     figure = load("exponents").draw(frames)
     assert any("infinite fourth moment" in " ".join(text.get_text().split()) for text in figure.get_axes()[0].texts)
-    nothing = load("exponents").describe(frames | {"spread_laws": frames["spread_laws"].iloc[:0]})
+    nothing = describe("exponents", frames | {"spread_laws": frames["spread_laws"].iloc[:0]})
     assert "Not estimable: Laplace (infinite fourth moment)." in nothing.reading
 
 
 def test_local_exponents_name_crossovers_and_what_stands_in_for_a_variance_without_error():
-    words = load("local-exponents").describe(synthetic.crowd())
+    words = describe("local-exponents", synthetic.crowd())
     assert "equicorrelated (1.12 to 2.00, half-way at d_k of about 13)" in words.reading
     assert "low_rank_gaussian" not in words.reading  # labelled in words
     assert "low rank (random) (1.14 to 2.00" in words.reading
@@ -109,11 +110,11 @@ def test_local_exponents_name_crossovers_and_what_stands_in_for_a_variance_witho
     assert "as many as 95 % allows" in words.reading
     frames = synthetic.crowd()
     frames["local_exponents"]["exact"] += 0.1
-    assert "too few for 95 %" in load("local-exponents").describe(frames).reading
+    assert "too few for 95 %" in describe("local-exponents", frames).reading
 
 
 def test_ensembles_with_one_law_are_said_once():
-    caption = load("variance-law").describe(synthetic.crowd()).caption
+    caption = describe("variance-law", synthetic.crowd()).caption
     assert re.search(
         r"One exact law, and one marker, belongs to Gaussian, uniform, .*proportional_9.* and hidden\.", caption
     )
@@ -209,3 +210,46 @@ def test_wrong_errors_are_called_wrong():
     moments["variance_se"] *= 4
     moments.loc[0, "mean"] = 1.0
     assert "1 cell with |z| above 5: mean of Gaussian at d_k = 1" in _reading("calibration", moments=moments)
+
+
+LANGUAGES = sorted(path.name for path in (REPORT / "words").iterdir())
+
+
+def leaves(tree, key: str = "") -> dict[str, str]:
+    """Return the texts of a tree of words by dotted key."""
+    if isinstance(tree, str):
+        return {key: tree}
+    return {name: text for part, below in tree.items() for name, text in leaves(below, f"{key}.{part}").items()}
+
+
+def placeholders(text: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)\}", text))
+
+
+@pytest.mark.parametrize("name", [*(f"figure-{name}" for name in NAMES if f"figure-{name}" in say().tree), "shared"])
+def test_the_words_of_a_figure_are_the_same_ones_in_every_language_and_none_is_unused(name):
+    english = leaves(say("en").entry(name))
+    for language in LANGUAGES:
+        other = leaves(say(language).entry(name))
+        assert english.keys() == other.keys()
+        assert {key: placeholders(text) for key, text in english.items()} == {
+            key: placeholders(text) for key, text in other.items()
+        }
+    folder = REPORT.parent / "scripts/sqrtdk/figures"
+    module = name.removeprefix("figure-").replace("-", "_")
+    files = [folder / f"{module}.py"] if name != "shared" else sorted(folder.glob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in files)
+    for key in english.keys() - {".title", ".question"}:
+        full = key.removeprefix(".") if name != "shared" else f"shared{key}"
+        # A key stands in the source as a whole, or its family does, before what the numbers choose.
+        assert (
+            f'"{full}"' in source or f'"{full.rpartition(".")[0]}.' in source or f'"{full.split(".")[0]}.{{' in source
+        ), key
+
+
+def test_every_figure_asks_a_question():
+    for name in figure_names():
+        tree = say().tree.get(f"figure-{name}")
+        if tree is not None:
+            assert tree["question"].endswith("?")
+            assert not tree["title"].endswith(".")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import synthetic_maps
 import synthetic_results as synthetic
-from figure_cases import drawn, svg
+from figure_cases import describe, drawn, svg
 from matplotlib.colors import to_hex
 
 from sqrtdk import attention_maps
@@ -14,7 +14,7 @@ from sqrtdk.figures import heat, load, panels
 
 
 def _describe(name: str, **changed):
-    return load(name).describe(synthetic.frames() | changed)
+    return describe(name, synthetic.frames() | changed)
 
 
 class TestColours:
@@ -136,7 +136,7 @@ class TestPhaseMap:
         frames = synthetic.frames()
         for name in ("freezing_frontier", "entropy_scale", "softmax_saturation"):
             part = frames | {name: frames[name].iloc[:0]}
-            assert load("phase-map").describe(part).reading
+            assert describe("phase-map", part).reading
             load("phase-map").draw(part)
         single = frames | {"phase_map": frames["phase_map"].query("n_keys == 64")}
         assert load("phase-map").draw(single).get_axes()[0].texts[0].get_text() == load("phase-map")._NOTHING

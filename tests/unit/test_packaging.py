@@ -24,7 +24,7 @@ from sqrtdk import citing
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONDA_NAMES = {"matplotlib-base": "matplotlib", "seaborn-base": "seaborn", "snakemake-minimal": "snakemake"}
-IMPORT_NAMES = {"yaml": "pyyaml", "xdist": "pytest-xdist", "mpl_toolkits": "matplotlib"}
+IMPORT_NAMES = {"yaml": "pyyaml", "xdist": "pytest-xdist", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
 LOCKS = ("requirements.txt", "requirements-dev.txt")
 SUPPORTED = ("3.11", "3.12", "3.13")
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import synthetic_planted
+from figure_cases import describe
 from scipy import integrate, special, stats
 
 from sqrtdk import numbers, planted
@@ -184,7 +185,7 @@ def test_the_capacity_in_the_literature_is_met():
 
 
 def _words(**changed):
-    return load("planted-key").describe(synthetic_planted.tables() | changed)
+    return describe("planted-key", synthetic_planted.tables() | changed)
 
 
 def test_the_figure_reads_noise_signal_and_capacity_from_the_numbers():

@@ -6,7 +6,6 @@ import platform
 
 import pytest
 
-import write_manifest
 import write_provenance
 from sqrtdk import citing, provenance
 
@@ -94,38 +93,3 @@ def test_script_writes_the_same_record_each_time_and_no_path_of_the_machine(tmp_
     assert list(record["sources"]) == ["scripts/program.py"]
     assert record["difference"] == [{"key": "seed", "value": 1, "default": 2}]
     assert str(write_provenance.ROOT) not in texts[0]
-
-
-def write_figure(folder, name: str, number: int) -> list:
-    record = {"id": name, "number": number, "title": "T", "caption": "C", "alt": "A", "inputs": ["moments"]}
-    paths = []
-    for suffix in ("json", "svg", "csv"):
-        paths.append(folder / f"fig-{name}.{suffix}")
-        paths[-1].write_text(json.dumps(record) if suffix == "json" else name + suffix)
-    return paths
-
-
-def test_manifest_lists_figures_in_order_with_their_files_and_hashes(tmp_path):
-    files = write_figure(tmp_path, "second", 2) + write_figure(tmp_path, "first", 1)
-    write_manifest.write_manifest(files, "draw_figure", {"dpi": 1}, tmp_path / "manifest.json")
-    figures = json.loads((tmp_path / "manifest.json").read_text())["figures"]
-    assert list(figures) == ["first", "second"]
-    first = figures["first"]
-    assert {key: first[key] for key in ("number", "title", "caption", "alt", "data", "rule", "parameters")} == {
-        "number": 1,
-        "title": "T",
-        "caption": "C",
-        "alt": "A",
-        "data": ["results/moments.csv"],
-        "rule": "draw_figure",
-        "parameters": {"dpi": 1},
-    }
-    assert list(first["files"]) == ["fig-first.csv", "fig-first.json", "fig-first.svg"]
-    assert first["files"]["fig-first.svg"] == hashlib.sha256(b"firstsvg").hexdigest()
-
-
-def test_manifest_refuses_a_file_without_a_figure(tmp_path):
-    files = write_figure(tmp_path, "one", 1)
-    (tmp_path / "fig-lost.svg").write_text("x")
-    with pytest.raises(ValueError, match=r"fig-lost\.svg"):
-        write_manifest.write_manifest([*files, tmp_path / "fig-lost.svg"], "r", {}, tmp_path / "manifest.json")

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 import synthetic_start as synthetic
+from figure_cases import describe
 
 from sqrtdk import numbers, tables_start, words
-from sqrtdk.figures import load
 
 FRAMES = synthetic.frames()
 
 
 def reading(name: str, **changed) -> str:
-    return load(name).describe(FRAMES | changed).reading
+    return describe(name, FRAMES | changed).reading
 
 
 def test_initialisations_are_read_from_the_numbers():

@@ -10,9 +10,9 @@ from pipeline import ENSEMBLES, ROOT, WIDTHS, planned, small, snakemake
 
 CELLS = len(ENSEMBLES) * len(WIDTHS)
 REPORT = {"render_report": 1}
-RECORD = {"write_provenance": 1, **REPORT}
+RECORD = {"write_provenance": 1, "publish_figures": 1, **REPORT}
 N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nNUMBER = " in path.read_text()])
-FIGURES = {"draw_figure": N_FIGURES, "write_manifest": 1, **RECORD}
+FIGURES = {"draw_figure": N_FIGURES, **RECORD}
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ class TestResults:
         manifest = json.loads((run[0] / "results/figures/manifest.json").read_text(encoding="utf-8"))["figures"]
         assert len(manifest) == N_FIGURES
         for figure in manifest:
-            for kind in ("svg", "pdf", "png", "csv", "bib", "json"):
+            for kind in ("svg", "pdf", "png", "csv", "bib", "tex", "json"):
                 assert (run[0] / f"results/figures/fig-{figure}.{kind}").stat().st_size > 0
 
 
@@ -189,6 +189,7 @@ EDITS = {
     "dumps={minilm_l6: {stage: init}}": starts("audit"),
     "training={recall: {d_k: 8, rates: [0.01]}}": starts("training", train_models=3),
     "language=en": {},
+    "figure_target=slides": FIGURES,
 }
 
 

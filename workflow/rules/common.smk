@@ -55,7 +55,7 @@ CONSTANT_SCALINGS = [text for text in CONFIG["scalings"] if variants.parse(text)
 
 # Numbers belong to the libraries that made them: with another version they are made again.
 ENVIRONMENT = {"python": platform.python_version()} | {
-    name: importlib.metadata.version(name) for name in ("numpy", "scipy", "pandas", "matplotlib", "seaborn", "jinja2", "ml_dtypes")
+    name: importlib.metadata.version(name) for name in ("numpy", "scipy", "pandas", "matplotlib", "seaborn", "jinja2", "ml_dtypes", "pypdf")
 }
 
 

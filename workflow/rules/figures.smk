@@ -1,7 +1,14 @@
-# Needs: the tables in results/. Makes: each figure as SVG, PDF, PNG, CSV, BibTeX and JSON, and their manifest.
+# Needs: the tables in results/ and the words of the report. Makes: each figure drawn (results/drawn/), and with words,
+# metadata and citation as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON (results/figures/), and their manifest.
 
 FIGURES = figures.names()
-FIGURE_FILES = [f"results/figures/fig-{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf", "png", "csv", "bib", "json")]
+DRAWN = [f"results/drawn/fig-{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf", "png", "csv", "json")]
+FIGURE_FILES = [
+    f"results/figures/fig-{name}.{kind}"
+    for name in FIGURES
+    for kind in ("svg", "pdf", "png", "csv", "bib", "tex", "json")
+]
+WORDS = sorted(str(path) for path in (SOURCE / "report/words" / CONFIG["language"]).glob("*.yaml"))
 
 
 rule draw_figure:
@@ -9,14 +16,14 @@ rule draw_figure:
         script=figure_script,
         data=figure_tables,
     output:
-        svg="results/figures/fig-{figure}.svg",
-        pdf="results/figures/fig-{figure}.pdf",
-        png="results/figures/fig-{figure}.png",
-        csv="results/figures/fig-{figure}.csv",
-        bib="results/figures/fig-{figure}.bib",
-        json="results/figures/fig-{figure}.json",
+        svg="results/drawn/fig-{figure}.svg",
+        pdf="results/drawn/fig-{figure}.pdf",
+        png="results/drawn/fig-{figure}.png",
+        csv="results/drawn/fig-{figure}.csv",
+        json="results/drawn/fig-{figure}.json",
     params:
-        versions=versions("numpy", "scipy", "pandas", "matplotlib", "seaborn"),
+        target=CONFIG["figure_target"],
+        versions=versions("numpy", "scipy", "pandas", "matplotlib", "seaborn", "pypdf"),
     log:
         "results/logs/draw_figure/{figure}.log",
     benchmark:
@@ -26,25 +33,32 @@ rule draw_figure:
     message:
         "draw figure {wildcards.figure}"
     shell:
-        "python {input.script[0]:q} --figure {wildcards.figure} --data {input.data:q} --svg {output.svg:q}"
-        " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --bib {output.bib:q} --json {output.json:q}"
+        "python {input.script[0]:q} --figure {wildcards.figure} --data {input.data:q} --target {params.target:q}"
+        " --svg {output.svg:q} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --json {output.json:q}"
         " > {log:q} 2>&1"
 
 
-rule write_manifest:
+rule publish_figures:
     input:
-        script=script("write_manifest"),
-        figures=FIGURE_FILES,
+        script=script("publish_figures"),
+        drawn=DRAWN,
+        words=WORDS,
+        provenance="results/provenance.json",
     output:
+        FIGURE_FILES,
         manifest="results/figures/manifest.json",
+    params:
+        language=CONFIG["language"],
+        target=CONFIG["figure_target"],
+        versions=versions("pypdf"),
     log:
-        "results/logs/write_manifest.log",
+        "results/logs/publish_figures.log",
     benchmark:
-        "results/benchmarks/write_manifest.tsv"
+        "results/benchmarks/publish_figures.tsv"
     conda:
         "../../environment.yml"
     message:
-        "list the figures with their hashes"
+        "give the figures their words and metadata"
     shell:
-        "python {input.script[0]:q} --files {input.figures:q} --rule draw_figure --parameters '{{}}'"
-        " --output {output.manifest:q} > {log:q} 2>&1"
+        "python {input.script[0]:q} --drawn {input.drawn:q} --words {input.words:q} --language {params.language:q}"
+        " --run-record {input.provenance:q} --target {params.target:q} --output {output.manifest:q} > {log:q} 2>&1"

@@ -1,14 +1,17 @@
 """The figures: one module per figure, found by looking into this folder.
 
 A figure module is a module with a line `NUMBER = <its place in the report>`. Beside it stand `INPUTS` (result tables by
-name), `TITLE`, `QUESTION`, and the functions `data(frames)`, `draw(frames)` and `describe(frames)`. The name of a
-figure is its module's name with dashes. Importing this package, or a figure module, imports nothing heavy.
+name) and the functions `data(frames)`, `draw(frames)` and `describe(frames)`. The name of a figure is its module's name
+with dashes; its title, question and sentences stand in report/words/ under `figure-<name>`. Importing this package, or
+a figure module, imports nothing heavy.
 """
 
 import importlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from sqrtdk.sentences import Sentence
 
 LICENCE = "CC BY 4.0"
 LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
@@ -17,12 +20,15 @@ _NUMBER = re.compile(r"^NUMBER = (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Description:
-    """The words beside a figure, as plain text: caption, alternative text, what to read from it, and its limits."""
+    """The words beside a figure: caption, alternative text, what to read from it, and its limits, sentence by sentence.
 
-    caption: str
-    alt: str
-    reading: str
-    caveat: str
+    A sentence's key is one of the figure's own words (`caption`, `reading.rises`) or of those under `shared.`.
+    """
+
+    caption: tuple[Sentence, ...]
+    alt: tuple[Sentence, ...]
+    reading: tuple[Sentence, ...] = ()
+    caveat: tuple[Sentence, ...] = ()
 
 
 def names() -> list[str]:

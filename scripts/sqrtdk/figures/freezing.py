@@ -1,12 +1,11 @@
 """Figure: from what spread of the logits on softmax puts its weight on a few keys; simulated, exact and asymptotic."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, energy_curves, panels, saving, selection
+from sqrtdk.figures import Description, energy_curves, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 6
 INPUTS = ("random_energy", "random_energy_curves", "asymptotic_ranges")
-TITLE = "Freezing of softmax against the spread of its logits"
-QUESTION = "At what spread of the logits does softmax freeze onto a few keys?"
 
 _MEASURES = ("participation_ratio", "entropy")
 _LABELS = {"participation_ratio": "participation Σp²", "entropy": "entropy / ln n"}
@@ -116,41 +115,31 @@ def _legend(figure) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     n_keys = sorted(selection.order(table["n_keys"]))
     curves = frames["random_energy_curves"]
-    reading = (_halves(curves, n_keys), _marks(curves, n_keys), _errors(frames, n_keys), _agreement(frames))
-    return Description(_caption(table, n_keys), _alt(table, n_keys), " ".join(filter(None, reading)), _CAVEAT)
-
-
-_CAVEAT = (
-    "The logits are independent and Gaussian with one spread s for all rows. With Gaussian keys that is exact for one "
-    "query, where s is the scale factor times ‖q‖; over many queries s varies from row to row, by less the wider the "
-    "head. The asymptotic curves approach the exact one only as 1/ln n: at any usable number of keys they are a guide."
-)
-
-
-def _caption(table, n_keys: list[int]) -> str:
-    simulated = table[table["estimate"].notna()]
-    text = (
-        f"Softmax over n independent Gaussian logits of standard deviation s, for n = "
-        f"{numbers.listing([numbers.count(n) for n in n_keys])}. Above: participation ratio Σp², 1 where a single key "
-        "holds all the weight. Below: entropy over ln n, 1 where all keys weigh the same. Markers: means over "
-        f"{numbers.count_range(simulated['n_rows'])} independent rows a point, with 95 % intervals where the marker "
-        "does not hide them; all s of a panel share their random numbers. Solid line: exact average at this n. "
-        "Coloured lines: limits for many keys (Derrida’s Random Energy Model), for a small spread, for a large one, "
-        "and the latter with √(2 ln n) replaced by its value at finite n. Shaded: s above √(2 ln n). "
-        "Vertical lines: s = 1, and s = 8."
+    reading = (
+        *_halves(curves, n_keys),
+        *_marks(curves, n_keys),
+        *_misses(curves, n_keys),
+        *_ranges(frames["asymptotic_ranges"], n_keys),
+        *_agreement(frames),
     )
-    if not simulated["trusted"].all():
-        text += " Hollow: few rows dominate the mean, so that its error cannot be trusted."
-    return text
+    return Description(_caption(table, n_keys), _alt(table, n_keys), reading, (Sentence("caveat"),))
 
 
-def _alt(table, n_keys: list[int]) -> str:
+def _caption(table, n_keys: list[int]) -> tuple[Sentence, ...]:
+    simulated = table[table["estimate"].notna()]
+    values = {"n_keys": speaking.counts(n_keys), "rows": speaking.span(simulated["n_rows"])}
+    hollow = () if simulated["trusted"].all() else (Sentence("caption.hollow"),)
+    return Sentence("caption.all", values), *hollow
+
+
+def _alt(table, n_keys: list[int]) -> tuple[Sentence, ...]:
     parts = []
     for n in n_keys:
         rows = table[(table["n_keys"] == n) & table["estimate"].notna()].sort_values("logit_std")
@@ -158,97 +147,97 @@ def _alt(table, n_keys: list[int]) -> str:
         for measure in _MEASURES:
             part = rows[rows["measure"] == measure]
             if len(part):
-                first, last = part.iloc[0], part.iloc[-1]
-                moves.append(
-                    f"{_LABELS[measure]} {numbers.with_error(first['estimate'], first['se'])} to "
-                    f"{numbers.with_error(last['estimate'], last['se'])}"
+                first, last = (
+                    numbers.with_error(one["estimate"], one["se"]) for _, one in part.iloc[[0, -1]].iterrows()
                 )
-        parts.append(f"n = {numbers.count(n)}: {' and '.join(moves)}")
+                moves.append(Sentence(f"alt.{measure}", {"first": first, "last": last}))
+        parts.append(Sentence("alt.at", {"n": numbers.count(n), "moves": Listing(tuple(moves))}))
     spreads = table.loc[table["estimate"].notna(), "logit_std"]
-    span = f"s = {numbers.significant(spreads.min())} to {numbers.significant(spreads.max())}"
-    return f"Small panels against the spread of the logits, {span}, standard errors in brackets. {'; '.join(parts)}."
+    span = {"low": numbers.significant(spreads.min()), "high": numbers.significant(spreads.max())}
+    return (Sentence("alt.all", span | {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _halves(curves, n_keys: list[int]) -> str:
+def _halves(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say where the exact participation ratio is one half, beside √(2 ln n)."""
     from sqrtdk import asymptotics
 
-    words = []
-    for n in n_keys:
-        half = energy_curves.crossing(curves, n, "participation_ratio", 0.5)
-        if half is not None:
-            words.append(f"{half:.2f} for n = {numbers.count(n)} (√(2 ln n) is {asymptotics.critical_spread(n):.2f})")
-    return f"Exactly, Σp² averages one half at s = {numbers.listing(words)}." if words else ""
+    halves = {n: energy_curves.crossing(curves, n, "participation_ratio", 0.5) for n in n_keys}
+    parts = [
+        Sentence(
+            "reading.half",
+            {"spread": f"{half:.2f}", "n": numbers.count(n), "critical": f"{asymptotics.critical_spread(n):.2f}"},
+        )
+        for n, half in halves.items()
+        if half is not None
+    ]
+    return (Sentence("reading.halves", {"parts": Listing(tuple(parts))}),) if parts else ()
 
 
-def _marks(curves, n_keys: list[int]) -> str:
+def _marks(curves, n_keys: list[int]):
     """Say what the scaled and the unscaled spread mean for each number of keys."""
-    words = []
-    for spread, what in ((_SCALED, "scaled scores have"), (_UNSCALED, "unscaled scores have at d_k = 64")):
+    for spread, key in ((_SCALED, "scaled"), (_UNSCALED, "unscaled")):
         found = {n: energy_curves.value(curves, n, "participation_ratio", spread) for n in n_keys}
         found = {n: x for n, x in found.items() if x is not None}
         if not found:
             continue
-        listed = numbers.listing([f"{numbers.significant(x, 2)} (n = {numbers.count(n)})" for n, x in found.items()])
-        frozen = [numbers.count(n) for n, x in found.items() if x > 0.5]
-        verdict = f"more than half frozen for n = {numbers.listing(frozen)}" if frozen else "nowhere half frozen"
-        if len(frozen) == len(found) > 1:
-            verdict = "more than half frozen for all these n"
-        words.append(f"At s = {spread:g}, which {what}, Σp² is {listed}: {verdict}.")
-    return " ".join(words)
+        frozen = [n for n, x in found.items() if x > 0.5]
+        verdict = "all" if len(frozen) == len(found) > 1 else "some" if frozen else "none"
+        parts = [
+            Sentence("reading.at", {"value": numbers.significant(x, 2), "n": numbers.count(n)})
+            for n, x in found.items()
+        ]
+        values = {"spread": f"{spread:g}", "parts": Listing(tuple(parts))}
+        values["verdict"] = Sentence(f"reading.frozen.{verdict}", {"n_keys": speaking.counts(frozen)})
+        yield Sentence(f"reading.{key}", values)
 
 
-def _errors(frames, n_keys: list[int]) -> str:
-    """Say how good the limits are: at the unscaled spread, and over which ranges within a tenth of the exact value."""
-    curves, words = frames["random_energy_curves"], []
-    for law, name in (("frozen", "The limit 1 − √(2 ln n)/s"), ("hazard", "the corrected limit")):
+def _misses(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
+    """Say how far the limits are from the exact value at the unscaled spread."""
+    parts = []
+    for law in ("frozen", "hazard"):
         misses = []
         for n in n_keys:
-            values = [energy_curves.value(curves, n, "participation_ratio", _UNSCALED, x) for x in ("exact", law)]
-            if values[0] and values[1] is not None:
-                misses.append(abs(values[1] / values[0] - 1))
+            exact, limit = (energy_curves.value(curves, n, "participation_ratio", _UNSCALED, x) for x in ("exact", law))
+            if exact and limit is not None:
+                misses.append(abs(limit / exact - 1))
         if misses:
-            low, high = (numbers.percent(miss, 0) for miss in (min(misses), max(misses)))
-            words.append(f"{name} misses that by {low if low == high else f'{low} to {high}'}")
-    text = f"{', '.join(words)}. " if words else ""
-    return (text + _ranges(frames["asymptotic_ranges"], n_keys)).strip()
+            ends = dict.fromkeys(numbers.percent(miss, 0) for miss in (min(misses), max(misses)))
+            parts.append(Sentence("reading.miss", {"law": Sentence(f"laws.{law}"), "by": speaking.ends(ends)}))
+    return (Sentence("reading.misses", {"parts": Listing(tuple(parts), "comma")}),) if parts else ()
 
 
-def _ranges(table, n_keys: list[int]) -> str:
+def _ranges(table, n_keys: list[int]) -> tuple[Sentence, ...]:
+    """Say over which spreads the limits are within a tenth of the exact value."""
     rows = table[(table["measure"] == "participation_ratio") & (table["tolerance"] == 0.1)]
     rows = rows[rows["n_keys"].isin(n_keys)].sort_values("n_keys")
-    words = []
+    parts = []
     for law, end in (("hot", "to"), ("frozen", "from"), ("hazard", "from")):
         part = rows[rows["approximation"] == law]
         relative = (part[f"{end}_logit_std"] / part["critical_logit_std"]).dropna()
         if len(relative):
-            ends = " to ".join(dict.fromkeys(f"{relative.iloc[i]:.2f}" for i in (0, -1)))
-            words.append(f"{_LAW_WORDS[law]} {'up to' if end == 'to' else 'from'} {ends}")
-    if not words:
-        return ""
-    span = " to ".join(dict.fromkeys(numbers.count(n) for n in (n_keys[0], n_keys[-1])))
-    return f"In units of √(2 ln n), for n = {span}, within 10 % of the exact Σp² are: {', '.join(words)}."
+            ends = dict.fromkeys(f"{relative.iloc[i]:.2f}" for i in (0, -1))
+            values = {"law": Sentence(f"laws.{law}"), "ends": speaking.ends(ends)}
+            parts.append(Sentence(f"reading.range.{end}", values))
+    if not parts:
+        return ()
+    values = {"n_keys": speaking.span(n_keys), "parts": Listing(tuple(parts), "comma")}
+    return (Sentence("reading.ranges", values),)
 
 
-_LAW_WORDS = {"hot": "e^(s²)/n", "frozen": "1 − √(2 ln n)/s", "hazard": "the corrected limit"}
-
-
-def _agreement(frames) -> str:
+def _agreement(frames) -> tuple[Sentence, ...]:
     """Say how far the simulated values are from the exact ones, over the whole table and not only this figure."""
     table = frames["random_energy"]
     use = table[selection.truth(table["trusted"]) & table["exact"].notna() & (table["se"] > 0)]
     if use.empty:
-        return ""
-    z = (use["estimate"] - use["exact"]) / use["se"]
-    worst = use.loc[z.abs().idxmax()]
-    text = (
-        f"Over all {numbers.counted(len(use), 'estimate')} with an exact value in results/random_energy.csv the "
-        f"farthest is {z.abs().max():.1f} standard errors away ({worst['measure'].replace('_', ' ')} at n = "
-        f"{numbers.count(worst['n_keys'])}, s = {numbers.significant(worst['logit_std'])}), and "
-        f"{numbers.percent((z.abs() < 1.96).mean())} are within 1.96"
-    )
-    if z.abs().max() < 5:
-        return (
-            f"{text}; values of one n share their draws, so that this share varies more than one of independent values."
-        )
-    return f"{text}: chance does not explain it, so estimates or their errors are wrong somewhere."
+        return ()
+    z = ((use["estimate"] - use["exact"]) / use["se"]).abs()
+    worst = use.loc[z.idxmax()]
+    values = {
+        "count": numbers.count(len(use)),
+        "worst": f"{z.max():.1f}",
+        "measure": Sentence(f"shared.measures.{worst['measure']}"),
+        "n": numbers.count(worst["n_keys"]),
+        "spread": numbers.significant(worst["logit_std"]),
+        "share": numbers.percent((z < 1.96).mean()),
+    }
+    return (Sentence(f"reading.agreement.{'good' if z.max() < 5 else 'bad'}", values),)

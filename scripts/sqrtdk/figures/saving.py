@@ -1,13 +1,19 @@
-"""A figure as SVG, PDF or PNG: the same bytes in every run, folder and user account, with its licence inside."""
+"""A figure as SVG, PDF or PNG: the same bytes in every run, folder and user account."""
 
 import contextlib
 import functools
 import io
+import re
 
 from sqrtdk import style
-from sqrtdk.figures import LICENCE, LICENCE_URL
+from sqrtdk.figures.targets import TARGETS, Target
 
 _DPI = 200
+_NO_METADATA = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "pdf": {"CreationDate": None},
+    "png": {"Software": None},
+}
 _SETTINGS = {
     "axes.axisbelow": True,
     "axes.edgecolor": style.INK,
@@ -67,12 +73,14 @@ def settings():
 
 
 def styled(draw):
-    """Make a figure function draw with the house settings."""
+    """Make a figure function draw with the house settings; `target` says for where."""
 
     @functools.wraps(draw)
-    def drawn(frames):
+    def drawn(frames, target: Target = TARGETS["report"]):
         with settings():
             figure = draw(frames)
+            # Smaller type is more room around type of one size: what a module sets in points keeps its proportions.
+            figure.set_size_inches(figure.get_size_inches() * target.room)
             # Laid out once: every format gets the same places, and saving three files costs one layout.
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
@@ -81,40 +89,39 @@ def styled(draw):
     return drawn
 
 
-def save(figure, kind: str, name: str, title: str, description: str) -> bytes:
-    """Return the bytes of a figure as `svg`, `pdf` or `png`, with title, name, description and licence as metadata.
+def save(figure, kind: str, target: Target = TARGETS["report"]) -> bytes:
+    """Return the bytes of a figure as `svg`, `pdf` or `png` in the size of its target, without metadata.
 
     SVG is transparent, for pages of any colour; PDF and PNG are white. No date enters, and ids come from a fixed salt.
     """
-    rights = f"{LICENCE}, {LICENCE_URL}"
-    metadata = {
-        "svg": {
-            "Title": title,
-            "Identifier": name,
-            "Description": description,
-            "Rights": rights,
-            "Creator": "sqrtdk",
-            "Date": None,
-        },
-        "pdf": {
-            "Title": title,
-            "Subject": description,
-            "Author": "sqrtdk",
-            "Keywords": f"{name}; licence {rights}",
-            "CreationDate": None,
-        },
-        "png": {"Title": title, "Description": description, "Source": name, "Copyright": rights},
-    }
-    # PNG text chunks are Latin-1; √ and subscripts become plain letters there.
-    if kind == "png":
-        metadata["png"] = {key: _latin(text) for key, text in metadata["png"].items()}
-    target = io.BytesIO()
+    content = io.BytesIO()
     with settings():
-        figure.savefig(target, format=kind, metadata=metadata[kind], transparent=kind == "svg")
+        figure.savefig(
+            content,
+            format=kind,
+            metadata=_NO_METADATA[kind],
+            transparent=kind == "svg",
+            dpi=_DPI * target.scale if kind == "png" else "figure",
+        )
+    if target.scale == 1 or kind == "png":
+        return content.getvalue()
+    return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](content.getvalue(), target.scale)
+
+
+def _scaled_svg(content: bytes, scale: float) -> bytes:
+    def scaled(match: re.Match) -> str:
+        return f'{match[1]}="{float(match[2]) * scale:.4f}pt"'
+
+    head, tag, rest = content.decode().partition("<svg ")
+    start, close, body = rest.partition(">")
+    return (head + tag + re.sub(r'\b(width|height)="([\d.]+)pt"', scaled, start) + close + body).encode()
+
+
+def _scaled_pdf(content: bytes, scale: float) -> bytes:
+    import pypdf
+
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(content))
+    writer.pages[0].scale_by(scale)
+    target = io.BytesIO()
+    writer.write(target)
     return target.getvalue()
-
-
-def _latin(text: str) -> str:
-    for sign, plain in {"√": "sqrt ", "−": "-", "≤": "<=", "≥": ">=", "\u202f": " ", "ₖ": "_k"}.items():
-        text = text.replace(sign, plain)
-    return text.encode("latin-1", "replace").decode("latin-1")

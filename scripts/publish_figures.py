@@ -1,0 +1,61 @@
+"""Give the drawn figures their words, their metadata and a citation, and list them with their hashes."""
+
+import json
+from pathlib import Path
+
+from program import run, write_bytes, write_text
+from sqrtdk import __version__, citing, figures, provenance
+from sqrtdk import words as language_words
+from sqrtdk.figures import speaking, stamping
+
+
+def publish_figures(drawn: list[Path], words: list[Path], language: str, run_record: Path, target: str, output: Path):
+    """Write `fig-<id>` as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON, and manifest.json, into the folder of `output`.
+
+    drawn: the files of all figures as they were drawn. words: files of report/words/. run_record: provenance.json.
+    target: what the figures were drawn for. output: the manifest.
+    """
+    sources = {"/".join(("words", *path.parts[-2:])): path.read_text(encoding="utf-8") for path in words}
+    say = language_words.Words(language_words.tree(sources, language))
+    made_from = json.loads(run_record.read_text(encoding="utf-8"))
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in drawn if path.suffix == ".json"]
+    manifest = {}
+    for record in sorted(records, key=lambda record: record["number"]):
+        own = {path.suffix[1:]: path for path in drawn if path.stem == f"fig-{record['id']}"}
+        spoken = speaking.words(say, record["id"], record["words"])
+        files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"])
+        record = {name: record[name] for name in ("id", "number", "inputs")}
+        record |= spoken | {"licence": figures.LICENCE, "licence_url": figures.LICENCE_URL, "files": files}
+        path = output.parent / f"fig-{record['id']}.json"
+        write_text(path, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+        hashes = {entry["name"]: entry["sha256"] for entry in files.values()} | {path.name: provenance.file_hash(path)}
+        manifest[record["id"]] = {
+            **{name: record[name] for name in ("number", "title", "caption", "alt")},
+            "files": dict(sorted(hashes.items())),
+            "data": [f"results/{name}.csv" for name in record["inputs"]],
+            "rule": "draw_figure",
+            "parameters": {"figure_target": target},
+        }
+    head = {"version": __version__, "configuration_sha256": made_from["configuration_sha256"], "language": language}
+    write_text(output, json.dumps(head | {"figures": manifest}, indent=2, ensure_ascii=False) + "\n")
+
+
+def _publish(record: dict, spoken: dict, drawn: dict[str, Path], folder: Path, configuration: str) -> dict[str, dict]:
+    """Write the files of one figure but its record; return name, hash and size of each by kind."""
+    name, number, title = record["id"], record["number"], spoken["title"]
+    stamp = stamping.Stamp(name, title, spoken["alt"], __version__, configuration)
+    contents = {kind: stamping.STAMPERS[kind](drawn[kind].read_bytes(), stamp) for kind in ("svg", "pdf", "png")}
+    contents["csv"] = drawn["csv"].read_bytes()
+    data = provenance.file_hash(drawn["csv"])
+    contents["bib"] = citing.figure_entry(name, number, title, __version__, data).encode()
+    contents["tex"] = citing.figure_inclusion(name, title, spoken["caption"]).encode()
+    found = {}
+    for kind, content in contents.items():
+        path = folder / f"fig-{name}.{kind}"
+        write_bytes(path, content)
+        found[kind] = {"name": path.name, "sha256": provenance.file_hash(path), "bytes": len(content)}
+    return found
+
+
+if __name__ == "__main__":
+    run(publish_figures)

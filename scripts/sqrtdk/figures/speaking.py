@@ -1,0 +1,54 @@
+"""The words beside a figure in one language, from what its module says of the numbers."""
+
+from sqrtdk import numbers
+from sqrtdk.figures import Description
+from sqrtdk.sentences import Listing, Sentence, decode, encode, with_keys
+
+PARTS = ("caption", "alt", "reading", "caveat")
+SHARED = "shared."
+"""Words that several figures use stand under this key; all others stand under `figure-<name>`."""
+
+
+def record(description: Description) -> dict:
+    """Return a description as plain data, without a language."""
+    found = {part: getattr(description, part) for part in PARTS}
+    return {part: text if isinstance(text, str) else [encode(one) for one in text] for part, text in found.items()}
+
+
+def speak(say, name: str, sentences) -> str:
+    """Return sentences of a figure as plain text; a list from `record` will do as well."""
+    if isinstance(sentences, str):
+        return sentences
+
+    def place(key: str) -> str:
+        return key if key.startswith(SHARED) else f"figure-{name}.{key}"
+
+    found = [with_keys(decode(one), place) for one in sentences]
+    return say.text("lists.between_sentences").join(say.plain(one.key, **one.values) for one in found)
+
+
+def words(say, name: str, parts: dict) -> dict[str, str]:
+    """Return title, question and all parts of a record as plain text."""
+    heads = {part: parts.get(part) or speak(say, name, [Sentence(part)]) for part in ("title", "question")}
+    return heads | {part: speak(say, name, parts[part]) for part in PARTS}
+
+
+def counts(values) -> Listing:
+    """Return whole numbers as a listing: 16, 64 and 256."""
+    return Listing(tuple(numbers.count(value) for value in values))
+
+
+def ends(texts) -> object:
+    """Return the ends of a range as the language spells it: `a to b`, or `a` where there is one only."""
+    texts = list(texts)
+    return texts[0] if len(texts) == 1 else Sentence("shared.range", {"low": texts[0], "high": texts[-1]})
+
+
+def span(values) -> object:
+    """Return the range of whole numbers: 64, or 64 to 4096."""
+    return ends(dict.fromkeys(numbers.count(value) for value in (min(values), max(values))))
+
+
+def counted(number: int, key: str, **values: object) -> Sentence:
+    """Return a number with its noun: the words at `key` have one text for `one` and one for `many`, both with `{n}`."""
+    return Sentence(f"{key}.{'one' if number == 1 else 'many'}", {"n": numbers.count(number), **values})

@@ -1,0 +1,38 @@
+"""Where a figure will stand: its width and its size of type there."""
+
+from dataclasses import dataclass
+
+from sqrtdk import style
+
+TYPE = 9.5
+"""Points of the type that figures are laid out with."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The width of a figure in inches, and the points of its type, in print."""
+
+    width: float
+    type: float
+
+    @property
+    def scale(self) -> float:
+        """Size in print over size in the layout."""
+        return self.type / TYPE
+
+    @property
+    def room(self) -> float:
+        """Width of the layout over that of the report's figures; below 1 labels would collide."""
+        return self.width / self.scale / style.WIDTH
+
+
+TARGETS = {
+    "report": Target(style.WIDTH, TYPE),
+    "neurips": Target(5.5, 8),  # also ICLR; one column of 5.5 in
+    "icml": Target(6.75, 8),  # both columns
+    "acl": Target(6.3, 8),  # both columns
+    "ieee": Target(7.16, 8),  # both columns
+    "nature": Target(7.2, 7),  # double column, 183 mm
+    "thesis": Target(6.0, 9),  # A4 with wide margins
+    "slides": Target(10.0, 14),
+}
