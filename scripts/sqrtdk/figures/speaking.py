@@ -1,7 +1,7 @@
 """The words beside a figure in one language, from what its module says of the numbers."""
 
-from sqrtdk import numbers
-from sqrtdk.figures import Description
+from sqrtdk import numbers, style
+from sqrtdk.figures import Description, selection
 from sqrtdk.sentences import Listing, Sentence, decode, encode, with_keys
 
 PARTS = ("caption", "alt", "reading", "caveat")
@@ -52,3 +52,44 @@ def span(values) -> object:
 def counted(number: int, key: str, **values: object) -> Sentence:
     """Return a number with its noun: the words at `key` have one text for `one` and one for `many`, both with `{n}`."""
     return Sentence(f"{key}.{'one' if number == 1 else 'many'}", {"n": numbers.count(number), **values})
+
+
+def rule(name: str) -> Sentence:
+    """Return a scale rule in the words of a sentence: `without a scale`, `with 1/√d_k`."""
+    if name == "none":
+        return Sentence("shared.rule.none")
+    return Sentence("shared.rule.with", {"rule": style.scaling_words(name).removeprefix("with ")})
+
+
+def coverage(inside: int, total: int, quantity: object, unit: str) -> Sentence:
+    """Say how many 95 % intervals hold the exact value, and whether that is what 95 % allows.
+
+    quantity: what is estimated, as a value of a sentence. unit: the key of words with `one` and `many`, for `counted`.
+    """
+    if not total:
+        return Sentence("shared.coverage.nothing", {"quantity": quantity})
+    values = {"inside": numbers.count(inside), "of": counted(total, unit), "share": numbers.percent(inside / total)}
+    nominal = selection.is_nominal(inside, total)
+    verdict = "nominal" if nominal else "few" if inside < selection.LEVEL * total else "many"
+    return Sentence(f"shared.coverage.{verdict}", values | {"quantity": quantity})
+
+
+def change(first: float, first_se: float, last: float, last_se: float, small: float) -> Sentence:
+    """Say whether a quantity falls, rises or stays, with both values and their errors.
+
+    It stays where the change is under three combined standard errors or under `small` of the larger value.
+    """
+    spelled = {"first": numbers.with_error(first, first_se), "last": numbers.with_error(last, last_se)}
+    if spelled["first"] == spelled["last"]:
+        return Sentence("shared.change.stays", spelled)
+    if abs(last - first) <= max(selection.noise(first_se, last_se), small * max(abs(first), abs(last))):
+        return Sentence("shared.change.level", spelled)
+    return Sentence(f"shared.change.{'rises' if last > first else 'falls'}", spelled)
+
+
+def move(pair, by: str, small: float) -> Sentence:
+    """Say how the estimate changes between the ends of a series; what it is where they are one."""
+    first, last = pair
+    if first[by] == last[by]:
+        return Sentence("shared.change.single", {"last": numbers.with_error(last["estimate"], last["se"])})
+    return change(first["estimate"], first["se"], last["estimate"], last["se"], small)
