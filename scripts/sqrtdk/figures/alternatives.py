@@ -1,12 +1,11 @@
 """Figure: every scale rule and variant at several widths: spread of the logits, effective keys, gradient."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 13
 INPUTS = ("alternatives",)
-TITLE = "Every alternative to 1/√d_k, at several widths"
-QUESTION = "Why √d_k and not something else: which rules give every head the same logits, attention and gradient?"
 
 _NOTHING = "No alternative was measured."
 _WANTED_N_KEYS = 64
@@ -100,29 +99,21 @@ def _lines(table) -> list[tuple[str, bool]]:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(_caption(table), _alt(table), _reading(table), _caveat(table))
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    reading = (*_flat(table), *_agreement(table), *_sizes(table), _dead(table))
+    return Description(_caption(table), _alt(table), reading, _caveat(table))
 
 
-def _caption(table) -> str:
-    n, widths = table["n_keys"].iloc[0], numbers.listing([str(d_k) for d_k in sorted(selection.order(table["d_k"]))])
+def _caption(table) -> tuple[Sentence, ...]:
+    widths = speaking.counts(sorted(selection.order(table["d_k"])))
+    values = {"n_keys": str(table["n_keys"].iloc[0]), "widths": widths, "rows": numbers.count(table["n_rows"].max())}
     spread = table[(table["measure"] == "logit_std") & (table["se"] > 0)]
-    worst = (spread["se"] / spread["estimate"]).max()
-    error = (
-        f"; the largest relative standard error of a spread is {numbers.percent(worst, 2)}, less than a mark"
-        if len(spread)
-        else ""
-    )
-    return (
-        f"Variants of attention on the same standard normal queries and {n} keys at d_k = {widths}: root of the mean "
-        "variance of a row's logits (the line marks 1), effective keys 1/Σp², and the median over rows of the norm of "
-        "the gradient with respect to the query, for an upstream gradient of independent N(0, 1) entries. Marks of one "
-        "line that coincide are a rule that does not depend on d_k. Up to "
-        f"{numbers.count(table['n_rows'].max())} rows a point{error}."
-    )
+    worst = {"error": numbers.percent((spread["se"] / spread["estimate"]).max(), 2)}
+    return Sentence("caption.all", values), *((Sentence("caption.error", worst),) if len(spread) else ())
 
 
 def _spreads(table) -> dict[str, float]:
@@ -135,22 +126,18 @@ def _spreads(table) -> dict[str, float]:
     return {name: high / low if low > 0 else 1.0 for name, (low, high) in ends.items()}
 
 
-def _alt(table) -> str:
+def _alt(table) -> tuple[Sentence, ...]:
     spreads = _spreads(table)
     flat = [name for name, ratio in spreads.items() if ratio < 1 + _FLAT]
     parts = []
     for name in ("none", "1/sqrt(d_k)", "1/d_k"):
         ends = _ends(table, name, "logit_std")
         if ends:
-            parts.append(
-                f"{style.scaling_words(name)} from {numbers.significant(ends[0])} to {numbers.significant(ends[1])}"
-            )
-    words = f": {numbers.listing(parts)}" if parts else ""
-    return (
-        f"Three panels with a line for each of {numbers.counted(len(spreads), 'variant')}. Spread of the logits "
-        f"between the smallest and the largest width{words}. It varies by less than {numbers.percent(_FLAT, 0)} for "
-        f"{len(flat)} of them."
-    )
+            low, high = map(numbers.significant, ends)
+            parts.append(Sentence("alt.rule", {"rule": speaking.rule(name), "first": low, "last": high}))
+    values = {"variants": numbers.count(len(spreads)), "flat": str(len(flat)), "margin": numbers.percent(_FLAT, 0)}
+    told = (Sentence("alt.spreads", {"parts": Listing(tuple(parts))}),) if parts else ()
+    return Sentence("alt.all", values), *told, Sentence("alt.flat", values)
 
 
 def _ends(table, name: str, measure: str) -> tuple[float, float] | None:
@@ -158,66 +145,49 @@ def _ends(table, name: str, measure: str) -> tuple[float, float] | None:
     return (rows["estimate"].iloc[0], rows["estimate"].iloc[-1]) if len(rows) > 1 else None
 
 
-def _reading(table) -> str:
+def _flat(table) -> tuple[Sentence, ...]:
+    """Say which scale rules give one spread at every width."""
+    if table["d_k"].nunique() < 2:
+        return ()
     spreads = _spreads(table)
     groups = {kind: selection.order(cells["variant"]) for kind, cells in table.groupby("kind", sort=False)}
     scale = [name for kind in ("rule", "model", "mistake") for name in groups.get(kind, [])]
-    flat = [name for name in scale if spreads[name] < 1 + _FLAT]
-    parts = []
-    if table["d_k"].nunique() > 1:
-        parts.append(
-            f"The spread of the logits is the same at every width, within {numbers.percent(_FLAT, 0)}, for "
-            f"{len(flat)} of {numbers.counted(len(scale), 'scale rule')}"
-            + (f": {numbers.listing(flat)}." if flat else ".")
-        )
-    parts += [_agreement(table), _sizes(table), _dead(table)]
-    return " ".join(filter(None, parts))
+    flat = tuple(name for name in scale if spreads[name] < 1 + _FLAT)
+    values = {"margin": numbers.percent(_FLAT, 0), "flat": str(len(flat)), "rules": numbers.count(len(scale))}
+    return (Sentence(f"reading.flat.{'some' if flat else 'none'}", values | {"names": Listing(flat)}),)
 
 
-def _agreement(table) -> str:
+def _agreement(table) -> tuple[Sentence, ...]:
     rows = table[(table["measure"] == "logit_std") & table["exact"].notna()]
     # A spread that its own definition fixes has no error but rounding.
     rows = rows[rows["se"] > 1e-9]
     if rows.empty:
-        return ""
-    z = (rows["estimate"] - rows["exact"]) / rows["se"]
-    return (
-        f"Of {numbers.counted(len(rows), 'measured spread')} with an exact value the farthest is "
-        f"{numbers.significant(z.abs().max(), 2)} standard errors from it."
-    )
+        return ()
+    z = ((rows["estimate"] - rows["exact"]) / rows["se"]).abs()
+    values = {"count": numbers.count(len(rows)), "worst": numbers.significant(z.max(), 2)}
+    return (Sentence("reading.agreement", values),)
 
 
-def _sizes(table) -> str:
+def _sizes(table) -> tuple[Sentence, ...]:
     d_k = selection.nearest(table["d_k"], 64)
     rows = table[(table["d_k"] == d_k) & (table["measure"] == "logit_std")].set_index("variant")["estimate"]
-    known = [
-        (name, words)
-        for name, words in (
-            ("row_mean_abs", "the mean absolute score"),
-            ("row_median_abs", "the median"),
-            ("row_max_abs", "the largest"),
-        )
-        if name in rows.index
-    ]
-    if not known or not rows.get("1/sqrt(d_k)", 0.0) > 0:
-        return ""
-    parts = [f"{words} gives {numbers.significant(rows[name] / rows['1/sqrt(d_k)'], 3)} times" for name, words in known]
-    return f"At d_k = {d_k} dividing each row by {numbers.listing(parts)} the spread of 1/√d_k."
-
-
-def _dead(table) -> str:
-    rows = table[(table["measure"] == "grad_query") & (table["estimate"] == 0)]
-    names = selection.order(rows["variant"])
-    if not names:
-        return "No variant has a median gradient of exactly zero."
-    return f"The median gradient is exactly zero at some width for {numbers.listing(names)}."
-
-
-def _caveat(table) -> str:
-    floor = (table["measure"] == "grad_query") & (table["estimate"] < _FLOOR)
-    edge = f" Gradients below {numbers.significant(_FLOOR)} are drawn at the edge." if floor.any() else ""
-    return (
-        "Queries and keys are those of an untrained head with independent components of variance 1. Rules that divide "
-        "by a size of the scores, and normalised queries and keys, also undo what training does to the size of the "
-        f"weights, which a constant factor does not.{edge}"
+    sizes = [name for name in ("row_mean_abs", "row_median_abs", "row_max_abs") if name in rows.index]
+    if not sizes or not rows.get("1/sqrt(d_k)", 0.0) > 0:
+        return ()
+    parts = tuple(
+        Sentence(f"reading.size.{name}", {"ratio": numbers.significant(rows[name] / rows["1/sqrt(d_k)"], 3)})
+        for name in sizes
     )
+    return (Sentence("reading.sizes", {"d_k": str(d_k), "parts": Listing(parts)}),)
+
+
+def _dead(table) -> Sentence:
+    rows = table[(table["measure"] == "grad_query") & (table["estimate"] == 0)]
+    names = tuple(selection.order(rows["variant"]))
+    return Sentence(f"reading.dead.{'some' if names else 'none'}", {"names": Listing(names)})
+
+
+def _caveat(table) -> tuple[Sentence, ...]:
+    floor = (table["measure"] == "grad_query") & (table["estimate"] < _FLOOR)
+    edge = (Sentence("caveat.edge", {"floor": numbers.significant(_FLOOR)}),) if floor.any() else ()
+    return Sentence("caveat.all"), *edge

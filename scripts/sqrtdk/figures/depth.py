@@ -1,12 +1,11 @@
 """Figure: spread of the logits and similarity of tokens against depth in stacks of random attention layers."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 15
 INPUTS = ("depth",)
-TITLE = "Logits and tokens against depth, before training"
-QUESTION = "Do large logits build up from layer to layer, or does a normalisation reset them?"
 
 _NOTHING = "No stack of layers was simulated."
 _MEASURES = {"logit_std": "standard deviation\nof logits in a row", "token_cosine": "mean cosine\nof two tokens"}
@@ -91,30 +90,18 @@ def _limits(grid, table) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    reading = (_normalised(table), _free(table), _collapse(table), _coverage(frames["depth"]))
-    return Description(
-        _caption(table),
-        _alt(table),
-        " ".join(filter(None, reading)),
-        "Stacks are of attention alone, with random weights of variance 1/fan-in and independent tokens at the start; "
-        "feed-forward layers, which keep tokens apart, and training are left out. The layers of a stack depend on each "
-        "other, and so do their errors.",
-    )
-
-
-def _caption(table) -> str:
-    return (
-        f"Random attention layers on top of each other, {numbers.counted(int(table['layer'].max()), 'layer')}, "
-        f"{numbers.counted(int(table['n_stacks'].max()), 'independent stack')} of each kind. Above: standard deviation "
-        f"of the logits within a row, on a log axis cut at {_FLOOR:g}; dotted is its exact mean over the "
-        "weights of a layer given its inputs, which for normalised inputs is that of unrelated tokens times the "
-        "root of one minus the mean cosine. Below: mean cosine of two tokens. Bars are 95 % intervals between stacks, "
-        "mostly hidden by the markers. Kinds have residual connections unless named otherwise."
-    )
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    values = {
+        "layers": numbers.count(table["layer"].max()),
+        "stacks": numbers.count(table["n_stacks"].max()),
+        "floor": f"{_FLOOR:g}",
+    }
+    reading = (*_normalised(table), *_free(table), *_collapse(table), _coverage(frames["depth"]))
+    return Description((Sentence("caption", values),), _alt(table), reading, (Sentence("caveat"),))
 
 
 def _ends(table, measure: str, rule: str, name: str):
@@ -122,21 +109,25 @@ def _ends(table, measure: str, rule: str, name: str):
     return selection.ends(rows, "layer")
 
 
-def _move(ends) -> str:
-    words = selection.move(ends, "layer", small=0.05)
-    return words if words.startswith("is ") else f"{words} in layer {ends[1]['layer']}"
+def _move(ends) -> object:
+    move = speaking.move(ends, "layer", small=0.05)
+    if ends[0]["layer"] == ends[1]["layer"]:
+        return move
+    return Sentence("in_layer", {"move": move, "layer": str(ends[1]["layer"])})
 
 
-def _alt(table) -> str:
+def _alt(table) -> tuple[Sentence, ...]:
     parts = []
     for rule in style.scalings(table["scaling"]):
-        for measure, words in (("logit_std", "standard deviation of the logits"), ("token_cosine", "cosine")):
-            moves = [(name, _ends(table, measure, rule, name)) for name in selection.order(table["stack"])]
-            moves = [f"{name} {_move(ends)}" for name, ends in moves if ends]
-            if moves:
-                parts.append(f"{words} {style.scaling_words(rule)}: {'; '.join(moves)}")
-    text = ". ".join(f"{part[0].upper()}{part[1:]}" for part in parts)
-    return f"Lines against the layer, from layer {table['layer'].min()}, standard errors in brackets. {text}."
+        for measure in _MEASURES:
+            moves = {name: _ends(table, measure, rule, name) for name in selection.order(table["stack"])}
+            told = tuple(
+                Sentence("alt.stack", {"name": name, "move": _move(ends)}) for name, ends in moves.items() if ends
+            )
+            if told:
+                values = {"rule": speaking.rule(rule), "parts": Listing(told, "semicolon")}
+                parts.append(Sentence(f"alt.{measure}", values))
+    return Sentence("alt.all", {"first": str(table["layer"].min())}), *parts
 
 
 def _growth(table, rule: str, name: str) -> float | None:
@@ -148,7 +139,7 @@ def _growth(table, rule: str, name: str) -> float | None:
     return float(cells["estimate"].max() / cells["estimate"].iloc[0])
 
 
-def _normalised(table) -> str:
+def _normalised(table) -> tuple[Sentence, ...]:
     """Say whether the spread grows with depth where there is a normalisation."""
     names = [name for name in selection.order(table["stack"]) if not name.startswith("no")]
     found = {
@@ -157,52 +148,47 @@ def _normalised(table) -> str:
         for name in names
         if (ratio := _growth(table, rule, name)) is not None
     }
-    grown = [
-        f"{name} {style.scaling_words(rule)} ({numbers.significant(ratio)} times)"
+    if not found:
+        return ()
+    grown = tuple(
+        Sentence("reading.grown", {"name": name, "rule": speaking.rule(rule), "ratio": numbers.significant(ratio)})
         for (name, rule), ratio in found.items()
         if ratio > _GROWTH
-    ]
-    if not found:
-        return ""
-    if grown:
-        return f"In spite of a normalisation the spread grows with depth for {numbers.listing(grown)}."
-    rise = max(found.values()) - 1
-    return (
-        f"With a normalisation the spread of the logits never rises {'' if rise <= 0 else 'more than '}"
-        f"{'' if rise <= 0 else numbers.percent(rise) + ' '}above that of the first layer, with the scale as "
-        "without: each layer starts afresh, and what is too large is so from the first layer on."
     )
+    if grown:
+        return (Sentence("reading.normalised.grows", {"parts": Listing(grown)}),)
+    rise = max(found.values()) - 1
+    values = {"rise": numbers.percent(max(rise, 0))}
+    return (Sentence(f"reading.normalised.{'stays' if rise <= 0 else 'hardly'}", values),)
 
 
-def _free(table) -> str:
+def _free(table) -> tuple[Sentence, ...]:
     """Say what happens to the spread without a normalisation."""
-    moves = [
-        f"{style.scaling_words(rule)} it {_move(ends)}"
+    moves = tuple(
+        Sentence("reading.move", {"rule": speaking.rule(rule), "move": _move(ends)})
         for rule in style.scalings(table["scaling"])
         if (ends := _ends(table, "logit_std", rule, _NAMES["none", True]))
-    ]
-    return selection.sentence(f"without a normalisation, but with residuals: {'; '.join(moves)}") if moves else ""
+    )
+    return (Sentence("reading.free", {"parts": Listing(moves, "semicolon")}),) if moves else ()
 
 
-def _collapse(table) -> str:
+def _collapse(table) -> tuple[Sentence, ...]:
     """Say how alike the tokens become."""
-    words = []
+    parts = []
     for rule in style.scalings(table["scaling"]):
-        last = [
-            f"{numbers.with_error(ends[1]['estimate'], ends[1]['se'])} ({name})"
+        last = tuple(
+            Sentence("reading.last", {"value": numbers.with_error(ends[1]["estimate"], ends[1]["se"]), "name": name})
             for name in selection.order(table["stack"])
             if (ends := _ends(table, "token_cosine", rule, name))
-        ]
+        )
         if last:
-            words.append(f"{style.scaling_words(rule)} {numbers.listing(last)}")
-    return f"In the last layer the mean cosine of two tokens is {'; '.join(words)}." if words else ""
+            parts.append(Sentence("reading.under", {"rule": speaking.rule(rule), "parts": Listing(last)}))
+    return (Sentence("reading.collapse", {"parts": Listing(tuple(parts), "semicolon")}),) if parts else ()
 
 
-def _coverage(frame) -> str:
+def _coverage(frame) -> Sentence:
     """Say whether the spread is what the tokens' similarity makes of it."""
     cells = frame[(frame["measure"] == "logit_variance_ratio") & frame["estimate"].notna() & (frame["se"] > 0)]
     half = selection.half_width(cells["se"], cells["n_stacks"])
     inside = int((abs(cells["estimate"] - 1) <= half).sum())
-    return selection.coverage_words(
-        inside, len(cells), "ratio, 1, of the variance to its value given the inputs", "cell"
-    )
+    return speaking.coverage(inside, len(cells), Sentence("quantity"), "shared.cells")

@@ -1,12 +1,11 @@
 """Figure: the spread of the logits before training, by initial weights and by what is normalised."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 14
 INPUTS = ("initialisation",)
-TITLE = "Spread of the logits before training, by initial weights and normalisation"
-QUESTION = "Do usual initial weights give logits of variance 1, and does a normalisation?"
 
 _NOTHING = "No initial weights were measured."
 _GROUPS = {
@@ -120,98 +119,86 @@ def _limits(grid, table) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(
-        _caption(table),
-        _alt(table),
-        " ".join(filter(None, (_weights(table), _inputs(table), _heads(table), _coverage(table)))),
-        "Weights are drawn, not trained: training moves them from the first step on, and a gain that is learned moves "
-        "the spread with it. Tokens are independent here; the more they have in common, the smaller the spread within "
-        "a row.",
-    )
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    reading = (*_weights(table), *_inputs(table), *_heads(table), _coverage(table))
+    return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _caption(table) -> str:
+def _caption(table) -> tuple[Sentence, ...]:
     worst = (table["se"] / table["estimate"]).replace(float("inf"), float("nan")).max()
-    text = (
-        "Standard deviation of the logits within a row of a layer with freshly drawn weights, on a log axis, for "
-        f"{numbers.counted(len(table), 'layer')}; D is the width of the model. Means over "
-        f"{numbers.count_range(table['n_blocks'])} independent draws of weights and tokens; dark ticks are the exact "
-        "values, the line marks 1, the numbers on the right are the estimates."
-    )
-    return text + (f" 95 % intervals are hidden by the markers (largest relative standard error "
-                   f"{numbers.percent(worst)})." if worst == worst else "")  # fmt: skip
+    values = {"layers": numbers.count(len(table)), "draws": speaking.span(table["n_blocks"])}
+    error = (Sentence("caption.error", {"error": numbers.percent(worst)}),) if worst == worst else ()
+    return Sentence("caption.all", values), *error
 
 
 def _spelled(cell) -> str:
     return numbers.with_error(cell["estimate"], cell["se"])
 
 
-def _alt(table) -> str:
+def _alt(table) -> tuple[Sentence, ...]:
     parts = []
-    for name, words in _GROUPS.items():
+    for name in _GROUPS:
         rows = _rows(table[table["group"] == name])
-        if rows:
-            told = [f"{label} {numbers.listing([_spelled(cell) for cell in cells])}" for label, cells in rows.items()]
-            parts.append(f"{selection.sentence(words)[:-1]}: {'; '.join(told)}")
-    return (
-        "One point for each layer on a log axis of the standard deviation of its logits, standard errors in brackets. "
-        f"{'. '.join(parts)}."
-    )
+        told = tuple(
+            Sentence("alt.row", {"label": label, "values": Listing(tuple(map(_spelled, cells)))})
+            for label, cells in rows.items()
+        )
+        if told:
+            parts.append(Sentence(f"alt.{name}", {"parts": Listing(told, "semicolon")}))
+    return Sentence("alt.all"), *parts
 
 
 def _near(cell) -> bool:
     return 1 / _NEAR <= cell["estimate"] <= _NEAR
 
 
-def _weights(table) -> str:
+def _weights(table):
     """Say which initial weights give logits of standard deviation 1."""
     rows = {label: cells[0] for label, cells in _rows(table[table["group"] == "weights"]).items()}
     if not rows:
-        return ""
-    low, high = (pick(rows, key=lambda label: rows[label]["estimate"]) for pick in (min, max))
-    near = [label for label, cell in rows.items() if _near(cell)]
-    text = f"Of {numbers.counted(len(rows), 'initialisation')}, {len(near)} start within 10 % of 1"
-    text += f" ({numbers.listing(near)})" if near else ""
+        return
+    near = tuple(label for label, cell in rows.items() if _near(cell))
+    values = {"all": numbers.count(len(rows)), "near": str(len(near)), "names": Listing(near)}
+    yield Sentence(f"reading.near.{'some' if near else 'none'}", values)
     if len(rows) > 1:
-        text += f". The smallest is {_spelled(rows[low])} ({low}), the largest {_spelled(rows[high])} ({high})"
-    return f"{text}."
+        low, high = (pick(rows, key=lambda label: rows[label]["estimate"]) for pick in (min, max))
+        values = {"low": _spelled(rows[low]), "low_name": low, "high": _spelled(rows[high]), "high_name": high}
+        yield Sentence("reading.ends", values)
 
 
-def _inputs(table) -> str:
+def _inputs(table) -> tuple[Sentence, ...]:
     """Say what the inputs have to do with it."""
     cells = {_label(cell): cell for cell in table[table["group"] == "inputs"].to_dict("records")}
-    far = [f"{label} ({_spelled(cell)})" for label, cell in cells.items() if not _near(cell)]
+    far = {label: cell for label, cell in cells.items() if not _near(cell)}
     if not cells:
-        return ""
+        return ()
     if not far:
-        return f"With LeCun weights all {len(cells)} kinds of inputs start within 10 % of 1."
-    return f"With LeCun weights the inputs that do not are: {numbers.listing(far)}."
+        return (Sentence("reading.inputs.all", {"count": str(len(cells))}),)
+    parts = (Sentence("reading.named", {"name": label, "value": _spelled(cell)}) for label, cell in far.items())
+    return (Sentence("reading.inputs.far", {"parts": Listing(tuple(parts))}),)
 
 
-def _heads(table) -> str:
+def _heads(table):
     """Say which rules for normalised queries and keys give the same spread at every width."""
     rows = _rows(table[table["group"] == "heads"])
     rows = {label: cells for label, cells in rows.items() if len(cells) > 1}
-    if not rows:
-        return ""
-    unit = [label for label, cells in rows.items() if all(map(_near, cells))]
-    moves = {
-        label: f"{label} ({numbers.listing([_spelled(cell) for cell in cells], 'to')})"
+    unit = tuple(label for label, cells in rows.items() if all(map(_near, cells)))
+    if unit:
+        yield Sentence("reading.heads.unit", {"names": Listing(unit)})
+    parts = tuple(
+        Sentence("reading.named", {"name": label, "value": speaking.ends([_spelled(cells[0]), _spelled(cells[-1])])})
         for label, cells in rows.items()
         if label not in unit
-    }
-    text = f"A spread of 1 at both widths is left by {numbers.listing(unit)}" if unit else ""
-    if moves:
-        text += ("; it depends on" if unit else "The spread depends on") + " the width or is not 1 for "
-        text += numbers.listing(list(moves.values()))
-    return f"{text}."
+    )
+    if parts:
+        yield Sentence("reading.heads.other", {"parts": Listing(parts)})
 
 
-def _coverage(table) -> str:
+def _coverage(table) -> Sentence:
     known = table[table["exact"].notna() & (table["se"] > 0)]
     inside = int(selection.covers(known["low"], known["high"], known["exact"]).sum())
-    return selection.coverage_words(inside, len(known), "standard deviation", "layer")
+    return speaking.coverage(inside, len(known), Sentence("quantity"), "layers")

@@ -1,12 +1,11 @@
 """Figure: errors of softmax in floating-point formats of few bits, and exponentials that overflow."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 16
 INPUTS = ("rounding",)
-TITLE = "Attention in floating-point formats of few bits"
-QUESTION = "Does low precision need the scale?"
 
 _NOTHING = "No rounding was simulated."
 _ROWS = {
@@ -95,32 +94,17 @@ def _limits(grid, rows, table) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    reading = (_growth(table), _weights(table), _overflow(table), _coverage(table))
-    return Description(
-        _caption(table),
-        _alt(table),
-        " ".join(filter(None, reading)),
-        "Only what is named is rounded, and all else is in double precision: kernels that add up in few bits lose "
-        "more. Rounding is to the nearest and does not saturate. Subtracting the largest logit of a row first, as "
-        "common implementations do, removes overflow of the exponentials under any scale. All formats see the same "
-        "numbers, so that their errors are not independent.",
-    )
-
-
-def _caption(table) -> str:
-    return (
-        f"Rows of {numbers.listing([str(n) for n in selection.order(table['n_keys'])])} keys, for standard normal "
-        "queries and keys, against d_k; one column for each scale rule. Without a scale the logits have the standard "
-        "deviation √d_k. Total variation distance (log axis) between the exact weights of a row and those made of "
-        "rounded logits, and between exact and rounded weights; below, share of exponentials of logits, without their "
-        "maximum subtracted, that overflow, with its exact value dotted. Means over "
-        f"{numbers.count_range(table['n_rows'])} rows a point; bars are 95 % intervals from between "
-        "independent blocks, mostly hidden by the markers."
-    )
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    values = {
+        "n_keys": speaking.counts(selection.order(table["n_keys"])),
+        "rows": speaking.span(table["n_rows"]),
+    }
+    reading = (*_growth(table), *_weights(table), *_overflow(table), _coverage(table))
+    return Description((Sentence("caption", values),), _alt(table), reading, (Sentence("caveat"),))
 
 
 def _ends(table, place: str, rule: str, name: str):
@@ -128,25 +112,32 @@ def _ends(table, place: str, rule: str, name: str):
     return selection.ends(rows, "d_k")
 
 
-def _move(ends) -> str:
-    return selection.move(ends, "d_k", small=0.1)
+def _move(ends) -> Sentence:
+    return speaking.move(ends, "d_k", small=0.1)
 
 
 def _formats(table) -> list[str]:
     return selection.order(table["format"])
 
 
-def _alt(table) -> str:
+def _label(name: str) -> str:
+    return _LABELS.get(name, name)
+
+
+def _alt(table) -> tuple[Sentence, ...]:
     parts = []
-    for (place, _), words in zip(_ROWS, ("Error by rounded logits", "By rounded weights", "Overflow"), strict=True):
+    for place, _ in _ROWS:
         for rule in style.scalings(table["scaling"]):
-            moves = [(_LABELS.get(name, name), _ends(table, place, rule, name)) for name in _formats(table)]
-            moves = [f"{name} {_move(ends)}" for name, ends in moves if ends]
-            if moves:
-                parts.append(f"{words} {style.scaling_words(rule)}: {'; '.join(moves)}")
-    low, high = table["d_k"].min(), table["d_k"].max()
-    span = f"from d_k = {low} to {high}" if low < high else f"at d_k = {low}"
-    return f"Small panels against d_k, {span}, standard errors in brackets. {'. '.join(parts)}."
+            moves = {name: _ends(table, place, rule, name) for name in _formats(table)}
+            told = tuple(
+                Sentence("alt.format", {"name": _label(name), "move": _move(ends)})
+                for name, ends in moves.items()
+                if ends
+            )
+            if told:
+                values = {"rule": speaking.rule(rule), "parts": Listing(told, "semicolon")}
+                parts.append(Sentence(f"alt.{place}", values))
+    return Sentence("alt.all", {"widths": speaking.span(table["d_k"])}), *parts
 
 
 def _at(table, place: str, rule: str, name: str, d_k: int):
@@ -155,70 +146,58 @@ def _at(table, place: str, rule: str, name: str, d_k: int):
     return rows.iloc[0] if len(rows) else None
 
 
-def _growth(table) -> str:
+def _growth(table) -> tuple[Sentence, ...]:
     """Compare the error of rounded logits with and without the scale, at the usual width."""
     d_k = selection.nearest(table["d_k"], _WANTED_D_K)
-    told = []
+    parts, ratios = [], []
     for name in _formats(table):
         plain, scaled = (_at(table, "logits", rule, name, d_k) for rule in ("none", "1/sqrt(d_k)"))
         if plain is None or scaled is None or not scaled["estimate"] > 0:
             continue
-        told.append((name, plain, scaled, plain["estimate"] / scaled["estimate"]))
-    if not told:
-        return ""
-    words = [
-        f"{_LABELS.get(name, name)} {numbers.with_error(plain['estimate'], plain['se'])} against "
-        f"{numbers.with_error(scaled['estimate'], scaled['se'])}"
-        for name, plain, scaled, _ in told
-    ]
-    ratios = [ratio for *_, ratio in told]
-    verdict = (
-        f"larger without the scale, {_range(ratios)} times"
-        if min(ratios) > 1
-        else "smaller without the scale"
-        if max(ratios) < 1
-        else "not larger without the scale for every format"
-    )
-    return (
-        f"At d_k = {d_k}, where the logits are {numbers.significant(d_k**0.5)} times larger without the scale, the "
-        f"error from rounded logits is {verdict}: {'; '.join(words)}."
-    )
+        spelled = [numbers.with_error(cell["estimate"], cell["se"]) for cell in (plain, scaled)]
+        parts.append(Sentence("reading.against", {"name": _label(name), "plain": spelled[0], "scaled": spelled[1]}))
+        ratios.append(plain["estimate"] / scaled["estimate"])
+    if not parts:
+        return ()
+    verdict = "larger" if min(ratios) > 1 else "smaller" if max(ratios) < 1 else "mixed"
+    ends = dict.fromkeys(numbers.significant(pick(ratios), 2) for pick in (min, max))
+    values = {"d_k": str(d_k), "times": numbers.significant(d_k**0.5), "ratios": speaking.ends(ends)}
+    return (Sentence(f"reading.growth.{verdict}", values | {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _range(values: list[float]) -> str:
-    low, high = (numbers.significant(pick(values), 2) for pick in (min, max))
-    return low if low == high else f"{low} to {high}"
-
-
-def _weights(table) -> str:
+def _weights(table) -> tuple[Sentence, ...]:
     """Say how the error of rounded weights moves where there is no scale."""
-    moves = [(_LABELS.get(name, name), _ends(table, "probabilities", "none", name)) for name in _formats(table)]
-    moves = [f"for {name} it {_move(ends)}" for name, ends in moves if ends and ends[0]["d_k"] < ends[1]["d_k"]]
-    return f"The error from rounded weights, without a scale: {'; '.join(moves)}." if moves else ""
+    moves = {name: _ends(table, "probabilities", "none", name) for name in _formats(table)}
+    parts = tuple(
+        Sentence("reading.move", {"name": _label(name), "move": _move(ends)})
+        for name, ends in moves.items()
+        if ends and ends[0]["d_k"] < ends[1]["d_k"]
+    )
+    return (Sentence("reading.weights", {"parts": Listing(parts, "semicolon")}),) if parts else ()
 
 
-def _overflow(table) -> str:
+def _overflow(table) -> tuple[Sentence, ...]:
     """Say at which widths exponentials overflow."""
-    words = []
+    parts = []
     for rule in style.scalings(table["scaling"]):
         cells = table[(table["rounded"] == _MARKED) & (table["scaling"] == rule)]
-        first = {}
+        first = []
         for name in _formats(cells):
             over = cells[(cells["format"] == name) & (cells["estimate"] > _LEAST)].sort_values("d_k")
             if len(over):
                 row = over.iloc[0]
-                spelled = numbers.with_error(row["estimate"], row["se"])
-                first[_LABELS.get(name, name)] = f"{_LABELS.get(name, name)} from d_k = {row['d_k']} ({spelled})"
+                values = {"name": _label(name), "d_k": str(row["d_k"])}
+                values["share"] = numbers.with_error(row["estimate"], row["se"])
+                first.append(Sentence("reading.from", values))
         if len(cells):
-            words.append(f"{style.scaling_words(rule)} {numbers.listing(list(first.values())) if first else 'none'}")
-    if not words:
-        return ""
-    share = numbers.percent(_LEAST)
-    return f"Formats in which more than {share} of the exponentials overflow: {'; '.join(words)}."
+            values = {"rule": speaking.rule(rule), "formats": Listing(tuple(first))}
+            parts.append(Sentence("reading.under", values))
+    values = {"share": numbers.percent(_LEAST), "parts": Listing(tuple(parts), "semicolon")}
+    return (Sentence("reading.overflow", values),) if parts else ()
 
 
-def _coverage(table) -> str:
+def _coverage(table) -> Sentence:
     known = table[(table["rounded"] == _MARKED) & table["exact"].notna() & (table["estimate"] > _LEAST)]
     known = known[known["se"] > 0]
     inside = int((abs(known["estimate"] - known["exact"]) <= known["half_width"]).sum())
-    return selection.coverage_words(inside, len(known), "share that overflows", "cell")
+    return speaking.coverage(inside, len(known), Sentence("quantity"), "shared.cells")

@@ -3,12 +3,11 @@
 import math
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, training_words
+from sqrtdk.figures import Description, panels, saving, selection, speaking, training_words
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 17
 INPUTS = ("training_curves",)
-TITLE = "Final loss against learning rate"
-QUESTION = "Does training fail without the scale, at every learning rate?"
 
 _NOTHING = "No model was trained."
 _MOST_ROWS = 5
@@ -68,7 +67,7 @@ def draw(frames):
 
 
 def _short(rows) -> str:
-    return panels.short(training_words.experiment(rows), 26)
+    return panels.short(training_words.label(rows), 26)
 
 
 def _rates(axes, rates) -> None:
@@ -101,59 +100,61 @@ def _draw_rule(axes, rows, look) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     groups = [rows for _, rows in table.groupby("experiment", sort=False)]
     return Description(
-        _caption(frames, table), " ".join(map(_alt, groups)), " ".join(map(_reading, groups)), _caveat(table)
+        _caption(frames, table), tuple(map(_alt, groups)), tuple(map(_reading, groups)), (Sentence("caveat"),)
     )
 
 
-def _caption(frames, table) -> str:
-    names = [training_words.experiment(rows) for _, rows in table.groupby("experiment", sort=False)]
-    failed, lost = int(table["n_guessing"].sum()), int(table["n_diverged"].sum())
-    runs = int(table["n_seeds"].sum())
-    text = (
-        f"Loss on held-out data at the end of training, against the learning rate ({'; '.join(names)}). Geometric "
-        f"means over {numbers.count_range(table['n_seeds'])} seeds, the same data and initial weights for every rule; "
-        "bars are 95 % intervals over seeds. Horizontal line: answers by frequency alone. A run that ends no better "
-        f"counts as that: {failed} of {numbers.count(runs)} runs, of which {lost} diverged. Hollow: at least one seed "
-        "guessing or diverged."
-    )
+def _caption(frames, table) -> tuple[Sentence, ...]:
+    names = tuple(training_words.experiment(rows) for _, rows in table.groupby("experiment", sort=False))
+    values = {
+        "experiments": Listing(names, "semicolon"),
+        "seeds": speaking.span(table["n_seeds"]),
+        "failed": numbers.count(table["n_guessing"].sum()),
+        "runs": numbers.count(table["n_seeds"].sum()),
+        "diverged": numbers.count(table["n_diverged"].sum()),
+    }
     left = frames["training_curves"]["experiment"].nunique() - len(names)
-    return text + (f" {numbers.counted(left, 'more experiment')} in the table alone." if left else "")
+    more = (Sentence("caption.more", {"count": str(left)}),) if left else ()
+    return Sentence("caption.all", values), *more
 
 
 def _best(rows):
     return rows.loc[rows["loss"].idxmin()]
 
 
-def _at(row) -> str:
-    return f"{_loss(row)} at rate {training_words.rate(row['learning_rate'])}"
-
-
-def _loss(row) -> str:
+def _loss(row) -> object:
     if row["loss_low"] != row["loss_low"]:  # a single seed has no interval
         return numbers.significant(row["loss"], 2)
-    low, high = (numbers.significant(row[name], 2) for name in ("loss_low", "loss_high"))
-    return f"{numbers.significant(row['loss'], 2)} ({low} to {high})"
+    spelled = {name: numbers.significant(row[name], 2) for name in ("loss", "loss_low", "loss_high")}
+    return Sentence("loss", spelled)
 
 
-def _alt(rows) -> str:
+def _alt(rows) -> Sentence:
     parts = []
     for d_k in _widths(rows["d_k"]):
-        best = []
-        for rule, cells in rows[rows["d_k"] == d_k].groupby("scaling", sort=False):
-            best.append(f"{training_words.words(rule)} {_at(_best(cells))}")
-        parts.append(f"at d_k = {d_k}: {numbers.listing(best)}")
-    return f"U-shaped curves of loss against rate; {training_words.experiment(rows)}. Lowest loss {'; '.join(parts)}."
+        best = tuple(
+            Sentence("alt.rule", {"rule": training_words.words(rule)} | _at(_best(cells)))
+            for rule, cells in rows[rows["d_k"] == d_k].groupby("scaling", sort=False)
+        )
+        parts.append(Sentence("alt.at", {"d_k": str(d_k), "rules": Listing(best)}))
+    values = {"experiment": training_words.experiment(rows), "parts": Listing(tuple(parts), "semicolon")}
+    return Sentence("alt.all", values)
 
 
-def _reading(rows) -> str:
+def _at(row) -> dict:
+    return {"loss": _loss(row), "rate": training_words.rate(row["learning_rate"])}
+
+
+def _reading(rows) -> Sentence:
     """Say, for each width, whether the rule without a scale reaches what the scaled one does, and at how many rates."""
-    name = selection.sentence(training_words.experiment(rows))[:-1]
+    experiment = training_words.experiment(rows)
     found = []
     for d_k in _widths(rows["d_k"]):
         cells = rows[rows["d_k"] == d_k]
@@ -161,26 +162,11 @@ def _reading(rows) -> str:
         if plain.empty or scaled.empty:
             continue
         one, other = _best(plain), _best(scaled)
-        if one["loss_low"] > other["loss_high"]:
-            verdict = "does worse even at its best rate"
-        elif one["loss_high"] < other["loss_low"]:
-            verdict = "does better at its best rate"
-        else:
-            verdict = "cannot be told apart at its best rate"
-        learns = [numbers.counted(int((part["n_guessing"] == 0).sum()), "rate") for part in (plain, scaled)]
-        found.append(
-            f"at d_k = {d_k} training without the scale {verdict}, {_loss(one)} against {_loss(other)}; all its seeds "
-            f"beat guessing at {learns[0]} of {len(plain)}, with the scale at {learns[1]} of {len(scaled)}"
-        )
+        worse, better = one["loss_low"] > other["loss_high"], one["loss_high"] < other["loss_low"]
+        values = {"d_k": str(d_k), "plain": _loss(one), "scaled": _loss(other)}
+        for name, part in (("plain", plain), ("scaled", scaled)):
+            values |= {f"{name}_learns": str(int((part["n_guessing"] == 0).sum())), f"{name}_rates": str(len(part))}
+        found.append(Sentence(f"reading.{'worse' if worse else 'better' if better else 'level'}", values))
     if not found:
-        return f"{name}: rules with and without the scale cannot be compared here."
-    return f"{name}: {'; '.join(found)}."
-
-
-def _caveat(table) -> str:
-    return (
-        "Small models and few steps: at small rates a loss is high because training is not finished. The grid of rates "
-        "is coarse, so that a best rate is known to a factor of about its spacing, and ratios of losses at best rates "
-        "depend on the grid, too; their intervals cover the seeds alone. Widths differ in d_k alone; values keep their "
-        "width."
-    )
+        return Sentence("reading.nothing", {"experiment": experiment})
+    return Sentence("reading.all", {"experiment": experiment, "parts": Listing(tuple(found), "semicolon")})

@@ -1,12 +1,11 @@
 """Figure: what happens inside attention while it is trained, with and without the scale."""
 
 from sqrtdk import numbers
-from sqrtdk.figures import Description, panels, saving, selection, training_words
+from sqrtdk.figures import Description, panels, saving, selection, speaking, training_words
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 18
 INPUTS = ("training",)
-TITLE = "Logits, entropy and gradients during training"
-QUESTION = "What goes wrong in training without the scale: gradients that vanish, or logits that grow?"
 
 _NOTHING = "No model was trained."
 _MEASURES = {
@@ -14,12 +13,6 @@ _MEASURES = {
     "largest_logit": "largest |logit|",
     "entropy": "entropy (nats)",
     "grad_norm_qk": "gradient norm,\nW_q and W_k",
-}
-_WORDS = {
-    "logit_std": "the spread of the logits in a row",
-    "largest_logit": "the largest logit",
-    "entropy": "the entropy of a row",
-    "grad_norm_qk": "the gradient norm of W_q and W_k",
 }
 _WANTED = 64
 _SCALED = "1/sqrt(d_k)"
@@ -134,28 +127,28 @@ def _steps(axes, steps) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     rates = selection.order(table["learning_rate"])
-    name = training_words.experiment(frames["training"])
-    shown = _shown(frames["training"])
-    lost = selection.truth(shown.loc[shown["step"] == shown["step"].max(), "diverged"]).sum()
-    caption = (
-        f"Attention during training ({name}, d_k = {table['d_k'].iloc[0]}), measured on held-out data, at the best "
-        f"rate of the scaled rule{' and at a higher one' if len(rates) > 1 else ''}. Means over "
-        f"{numbers.count_range(table.loc[table['n_seeds'] > 0, 'n_seeds'])} seeds, geometric but for the entropy; bars "
-        f"are 95 % intervals over seeds, mostly hidden by the markers. "
-        + ("No run diverged." if not lost else f"Runs that diverged, {int(lost)}, are missing from there on.")
+    return Description(
+        _caption(frames, table, rates), _alt(table, rates), _reading(table, rates), (Sentence("caveat"),)
     )
-    return Description(caption, _alt(table, rates), _reading(table, rates), _CAVEAT)
 
 
-_CAVEAT = (
-    "One experiment at one width; the table has all. A large gradient norm at one moment says little about progress: "
-    "Adam divides by its size."
-)
+def _caption(frames, table, rates) -> tuple[Sentence, ...]:
+    shown = _shown(frames["training"])
+    lost = int(selection.truth(shown.loc[shown["step"] == shown["step"].max(), "diverged"]).sum())
+    values = {
+        "experiment": training_words.experiment(frames["training"]),
+        "d_k": str(table["d_k"].iloc[0]),
+        "rates": Sentence(f"rates.{'two' if len(rates) > 1 else 'one'}"),
+        "seeds": speaking.span(table.loc[table["n_seeds"] > 0, "n_seeds"]),
+    }
+    diverged = Sentence(f"caption.diverged.{'some' if lost else 'none'}", {"count": str(lost)})
+    return Sentence("caption.all", values), diverged
 
 
 def _ends(table, measure: str, rule: str, rate: float):
@@ -164,50 +157,53 @@ def _ends(table, measure: str, rule: str, rate: float):
     return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
 
 
-def _move(ends) -> str:
-    first, last = (numbers.significant(row["mean"], 2) for row in ends)
-    return f"{first} to {last}" if ends[0]["step"] != ends[1]["step"] else first
+def _move(ends) -> object:
+    spelled = [numbers.significant(row["mean"], 2) for row in ends]
+    return speaking.ends(spelled if ends[0]["step"] != ends[1]["step"] else spelled[:1])
 
 
-def _alt(table, rates) -> str:
+def _alt(table, rates) -> tuple[Sentence, ...]:
     parts = []
     for rate in rates:
-        for measure, label in _WORDS.items():
-            moves = [(rule, _ends(table, measure, rule, rate)) for rule in selection.order(table["scaling"])]
-            moves = [f"{_move(ends)} {training_words.words(rule)}" for rule, ends in moves if ends]
-            parts.append(f"{label}, {numbers.listing(moves)}")
-        parts[-1] += f" (rate {training_words.rate(rate)})"
-    last = table["step"].max()
-    return f"Small panels against the step, from 0 to {last}: {'; '.join(parts)}."
+        for measure in _MEASURES:
+            moves = {rule: _ends(table, measure, rule, rate) for rule in selection.order(table["scaling"])}
+            told = tuple(
+                Sentence("alt.rule", {"move": _move(ends), "rule": training_words.words(rule)})
+                for rule, ends in moves.items()
+                if ends
+            )
+            values = {"measure": Sentence(f"measures.{measure}"), "rate": training_words.rate(rate)}
+            parts.append(Sentence("alt.measure", values | {"moves": Listing(told)}))
+    values = {"last": str(table["step"].max()), "parts": Listing(tuple(parts), "semicolon")}
+    return (Sentence("alt.all", values),)
 
 
-def _reading(table, rates) -> str:
+def _reading(table, rates):
     rules = selection.order(table["scaling"])
     if "none" not in rules or _SCALED not in rules:
-        return "Rules with and without the scale cannot be compared here."
-    sentences = [_start(table, rates[0])]
+        return (Sentence("reading.nothing"),)
+    sentences = [*_start(table, rates[0])]
     for rate in rates:
         plain, scaled = (_ends(table, "logit_std", rule, rate) for rule in ("none", _SCALED))
         if plain and scaled:
             grown = [ends[1]["mean"] / ends[0]["mean"] if ends[0]["mean"] > 0 else 1.0 for ends in (plain, scaled)]
-            sentences.append(
-                f"At rate {training_words.rate(rate)} the logits of a row end with a spread of "
-                f"{numbers.significant(plain[1]['mean'], 2)} without the scale and "
-                f"{numbers.significant(scaled[1]['mean'], 2)} with it, {numbers.significant(grown[0], 2)} and "
-                f"{numbers.significant(grown[1], 2)} times what they start with."
-            )
-    return " ".join(sentences)
+            values = {
+                "rate": training_words.rate(rate),
+                "plain": numbers.significant(plain[1]["mean"], 2),
+                "scaled": numbers.significant(scaled[1]["mean"], 2),
+                "plain_times": numbers.significant(grown[0], 2),
+                "scaled_times": numbers.significant(grown[1], 2),
+            }
+            sentences.append(Sentence("reading.spread", values))
+    return tuple(sentences)
 
 
-def _start(table, rate: float) -> str:
+def _start(table, rate: float) -> tuple[Sentence, ...]:
     """Say how the gradients compare before the first step."""
     plain, scaled = (_ends(table, "grad_norm_qk", rule, rate) for rule in ("none", _SCALED))
     if not plain or not scaled:
-        return ""
+        return ()
     one, other = plain[0], scaled[0]
-    values = f"{numbers.significant(one['mean'], 2)} against {numbers.significant(other['mean'], 2)}"
-    if one["low"] > other["high"]:
-        return f"Before the first step the gradient of W_q and W_k is larger without the scale, {values}."
-    if one["high"] < other["low"]:
-        return f"Before the first step the gradient of W_q and W_k is smaller without the scale, {values}."
-    return f"Before the first step the gradients of W_q and W_k cannot be told apart, {values}."
+    values = {"plain": numbers.significant(one["mean"], 2), "scaled": numbers.significant(other["mean"], 2)}
+    larger, smaller = one["low"] > other["high"], one["high"] < other["low"]
+    return (Sentence(f"reading.start.{'larger' if larger else 'smaller' if smaller else 'level'}", values),)

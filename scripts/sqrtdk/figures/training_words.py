@@ -1,6 +1,8 @@
 """What the figures on training share: looks and words of trained rules."""
 
 from sqrtdk import style
+from sqrtdk.figures import speaking
+from sqrtdk.sentences import Sentence
 
 
 def looks(names) -> dict:
@@ -10,9 +12,9 @@ def looks(names) -> dict:
     return {name: style.scaling(name) if _known(name) else free[name] for name in names}
 
 
-def words(name: str) -> str:
+def words(name: str) -> Sentence:
     """Return a rule in the words of a sentence."""
-    return style.scaling_words(name) if _known(name) else f"with {name}"
+    return speaking.rule(name) if _known(name) else Sentence("shared.rule.with", {"rule": name})
 
 
 def _known(name: str) -> bool:
@@ -24,13 +26,31 @@ def _known(name: str) -> bool:
     return True
 
 
-def experiment(rows) -> str:
+_TASKS = {"text": "English text"}
+_OPTIMISERS = {"adam": "Adam", "sgd": "gradient descent"}
+
+
+def label(rows) -> str:
+    """Return what an experiment is called inside a figure: its task and its optimiser."""
+    task, optimiser = rows.iloc[0][["task", "optimiser"]]
+    own = "" if _usual(rows) else f" ({rows.iloc[0]['experiment']})"
+    return f"{_TASKS.get(task, task)}, {_OPTIMISERS.get(optimiser, optimiser)}{own}"
+
+
+def experiment(rows) -> Sentence:
     """Name an experiment: its task and its optimiser, and its own name where that says more."""
-    first = rows.iloc[0]
-    optimiser = {"sgd": "gradient descent", "adam": "Adam"}.get(first["optimiser"], first["optimiser"])
-    task = {"text": "English text"}.get(first["task"], first["task"])
-    usual = (first["task"], f"{first['task']}_{first['optimiser']}")
-    return f"{task}, {optimiser}" + ("" if first["experiment"] in usual else f" ({first['experiment']})")
+    task, optimiser, name = rows.iloc[0][["task", "optimiser", "experiment"]]
+    values = {
+        "task": Sentence(f"shared.task.{task}") if task in _TASKS else task,
+        "optimiser": Sentence(f"shared.optimiser.{optimiser}") if optimiser in _OPTIMISERS else optimiser,
+        "name": name,
+    }
+    return Sentence(f"shared.experiment.{'usual' if _usual(rows) else 'named'}", values)
+
+
+def _usual(rows) -> bool:
+    task, optimiser, name = rows.iloc[0][["task", "optimiser", "experiment"]]
+    return name in (task, f"{task}_{optimiser}")
 
 
 def rate(value: float) -> str:
