@@ -30,7 +30,8 @@ def write_readme_numbers(
     setting = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
     topics = {
         markdown(say.text(f"answer.headings.{topic}"), {}): " ".join(
-            markdown(say.text(sentence.key), sentence.values) for sentence in sentences
+            markdown(say.text(sentence.key), {name: say.spell(value, False) for name, value in sentence.values.items()})
+            for sentence in sentences
         )
         for topic, sentences in answers.headline(frames, setting).items()
     }

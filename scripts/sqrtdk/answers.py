@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from sqrtdk import laws, numbers, tables
-from sqrtdk.sentences import Sentence
+from sqrtdk.sentences import Listing, Phrase, Sentence
 
 WANTED_D_K = 64
 """The head width of the question; the nearest one of the run stands in where it is not simulated."""
@@ -95,7 +95,7 @@ def exponent(variance_laws: pd.DataFrame, setting: Setting) -> list[Sentence]:
     """Say the fitted exponent of the variance of the headline's ensemble."""
     row = tables.pick(variance_laws, "variance_laws.csv", ensemble=setting.ensemble, law="power", parameter="exponent")
     if not row["estimable"]:
-        values = {"ensemble": setting.ensemble, "reason": tables.text(row["reason"])}
+        values = {"ensemble": setting.ensemble, "reason": Phrase(tables.text(row["reason"]))}
         return [Sentence("answer.exponent.not_estimable", values)]
     values = {
         "ensemble": setting.ensemble,
@@ -128,7 +128,9 @@ def variance(moments: pd.DataFrame, setting: Setting) -> list[Sentence]:
     """Say the variance at the headline's width beside the exact one, and the size of the logits that follows."""
     row = tables.pick(moments, "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
     if tables.missing(row["variance"]):
-        return [Sentence("answer.variance.missing", {"d_k": str(setting.d_k), "reason": tables.text(row["reason"])})]
+        return [
+            Sentence("answer.variance.missing", {"d_k": str(setting.d_k), "reason": Phrase(tables.text(row["reason"]))})
+        ]
     std = tables.logit_std(row, "none", setting.n_keys)
     values = {
         "d_k": str(setting.d_k),
@@ -205,11 +207,11 @@ def real_heads(frame: pd.DataFrame) -> list[Sentence]:
             "near": str(int(near.sum())),
             "margin": numbers.percent(MARGIN, 0),
             "rule": high["scaling"],
-            "d_k": ", ".join(str(width) for width in dict.fromkeys(heads["d_k"])),
+            "d_k": Listing(tuple(dict.fromkeys(heads["d_k"])), "comma"),
             "low": numbers.with_error(low["logit_std"], low["logit_std_se"]),
             "high": numbers.with_error(high["logit_std"], high["logit_std_se"]),
-            "low_head": f"layer {low['layer']}, head {low['head']}",
-            "high_head": f"layer {high['layer']}, head {high['head']}",
+            "low_head": Sentence("place.head", {"layer": low["layer"], "head": low["head"]}),
+            "high_head": Sentence("place.head", {"layer": high["layer"], "head": high["head"]}),
             "median": numbers.significant(heads["logit_std"].median(), 3),
             "ratio_low": numbers.significant(heads["independence_ratio"].min(), 3),
             "ratio_high": numbers.significant(heads["independence_ratio"].max(), 3),
@@ -330,7 +332,9 @@ def sharpened(heads: pd.DataFrame) -> list[Sentence]:
         "count": str(len(heads)),
         "with_scale": numbers.significant(heads["entropy"].mean(), 3),
         "without": numbers.significant(heads["unscaled_entropy"].mean(), 3),
-        "uniform": ", ".join(numbers.significant(math.log(n), 3) for n in dict.fromkeys(heads["n_tokens"])),
+        "uniform": Listing(
+            tuple(numbers.significant(math.log(n), 3) for n in dict.fromkeys(heads["n_tokens"])), "comma"
+        ),
     }
     return [Sentence("follows.sharpened", values)]
 

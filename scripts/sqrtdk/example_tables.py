@@ -3,6 +3,7 @@
 import pandas as pd
 
 from sqrtdk import numbers, worked_example
+from sqrtdk.sentences import Listing
 from sqrtdk.tables import NONE, Cell, Table, estimate, exact, missing, pick, plain
 
 TRIPLE_MEASURES = ("range", "participation_ratio", "entropy", "jacobian_frobenius", "jacobian_largest")
@@ -89,7 +90,7 @@ def before_after(frame: pd.DataFrame) -> Table:
     return Table("before_after", ("n_keys", "scaling", *ROW_MEASURES), tuple(rows), values)
 
 
-def _where_larger(random: pd.DataFrame, measure: str) -> str:
+def _where_larger(random: pd.DataFrame, measure: str) -> Listing:
     """List the numbers of keys at which a measure is larger without the scale, by three combined standard errors."""
     found = []
     for n_keys in dict.fromkeys(random["n_keys"]):
@@ -100,7 +101,7 @@ def _where_larger(random: pd.DataFrame, measure: str) -> str:
         noise = 3 * (without["se"] ** 2 + with_scale["se"] ** 2) ** 0.5
         if without["estimate"] - with_scale["estimate"] > noise:
             found.append(str(n_keys))
-    return numbers.listing(found)
+    return Listing(tuple(found))
 
 
 def tiny_gradients(frame: pd.DataFrame) -> Table:

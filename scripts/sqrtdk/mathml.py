@@ -172,7 +172,12 @@ def mathml(tex: str, values: Mapping[str, object] | None = None, display: bool =
 
 _NOT_BEFORE, _NOT_AFTER = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
 _SYMBOLS = re.compile(rf"{_NOT_BEFORE}(?:(?:1/)?√?d_k(?:²|\^[a-z])?|q·k){_NOT_AFTER}")
-_BESIDE_FORMULA = re.compile(r"([^\s<>]*)(<math>(?:(?!<math).)*</math>)([^\s<>&]*)")
+# A Chinese line may break between any two characters, only not after an opening and before a closing mark.
+_WIDE = "\u3000-\u9fff\uf900-\uffef"
+_BESIDE_FORMULA = re.compile(
+    r'<span class="together">.*?</span>'
+    rf"|([（《「]*[^\s<>{_WIDE}]*)(<math>(?:(?!<math).)*</math>)([^\s<>&{_WIDE}]*[，。；：、！？）》」]*)"
+)
 
 
 def prose(text: str) -> Markup:
@@ -190,6 +195,6 @@ def glued(html: Markup) -> Markup:
     """Keep a short formula on one line with the bracket or the comma beside it: a browser may break there."""
 
     def join(match: re.Match) -> str:
-        return match[0] if not match[1] + match[3] else f'<span class="together">{match[0]}</span>'
+        return f'<span class="together">{match[0]}</span>' if match[1] or match[3] else match[0]
 
     return Markup(_BESIDE_FORMULA.sub(join, html))

@@ -1,4 +1,4 @@
-"""Numbers in words: every value rounded by its own error, the same in captions, alternative texts and tables."""
+"""Spelled numbers: every value rounded by its own error, the same in captions, texts, tables and languages."""
 
 import math
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _MINUS = "−"
 _MOST_DIGITS = 9
-NOT_AVAILABLE = "not available"
+NOT_AVAILABLE = "n/a"
 
 
 def _missing(value) -> bool:
@@ -118,14 +118,20 @@ def plus_minus(value: float, se: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Spell an interval as `low to high`, to two digits of its width."""
+    """Spell an interval as `[low, high]`, to two digits of its width."""
     if _missing(low) or _missing(high) or math.isinf(low) or math.isinf(high) or high <= low:
-        return f"{significant(low, 4)} to {significant(high, 4)}"
+        return rough_interval(low, high, 4)
     place = _exponent(high - low) - 1
     top = max(_exponent(low) if low else place, _exponent(high) if high else place)
     if _scientific(10.0**top, place):
-        return f"{significant(low, max(top - place + 1, 1))} to {significant(high, max(top - place + 1, 1))}"
-    return _signed(f"{_round(low, place):f} to {_round(high, place):f}")
+        return rough_interval(low, high, max(top - place + 1, 1))
+    return _signed(f"[{_round(low, place):f}, {_round(high, place):f}]")
+
+
+def rough_interval(low: float, high: float, digits: int = 2) -> str:
+    """Spell an interval as `[low, high]`, both to some significant digits; an end that is infinite is open."""
+    ends = ("(" if math.isinf(low) else "[", ")" if math.isinf(high) else "]")
+    return f"{ends[0]}{significant(low, digits)}, {significant(high, digits)}{ends[1]}"
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -143,9 +149,9 @@ def count(number: float) -> str:
 
 
 def count_range(values) -> str:
-    """Spell counts by their range: 64, or 64 to 4096."""
+    """Spell counts by their range: 64, or 64–4096."""
     low, high = count(min(values)), count(max(values))
-    return low if low == high else f"{low} to {high}"
+    return low if low == high else f"{low}–{high}"
 
 
 def listing(items: list[str], last: str = "and") -> str:

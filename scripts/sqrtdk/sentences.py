@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 class Sentence:
     """A sentence of the report: the key of its words, and the values of its placeholders.
 
-    A value is plain text or a number, a Sentence, or a Listing.
+    A value is plain text or a number, a Sentence, a Phrase, or a Listing.
     """
 
     key: str
@@ -23,10 +23,25 @@ class Listing:
     kind: str = "and"
 
 
+@dataclass(frozen=True)
+class Phrase:
+    """Words that the library or a results file holds in English: a reason, an origin, a description.
+
+    Other languages have its counterpart in the catalogue `phrases` of their words. An empty one is false.
+    """
+
+    text: str
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
 def encode(value: object) -> object:
     """Return a value of a sentence as plain data for JSON: text and numbers as they are, the rest as mappings."""
     if isinstance(value, Sentence):
         return {"key": value.key, "values": {name: encode(one) for name, one in value.values.items()}}
+    if isinstance(value, Phrase):
+        return {"phrase": value.text}
     if isinstance(value, Listing):
         return {"items": [encode(one) for one in value.items], "kind": value.kind}
     return value
@@ -36,6 +51,8 @@ def decode(value: object) -> object:
     """Return what `encode` was given."""
     if isinstance(value, dict) and "key" in value:
         return Sentence(value["key"], {name: decode(one) for name, one in value["values"].items()})
+    if isinstance(value, dict) and "phrase" in value:
+        return Phrase(value["phrase"])
     if isinstance(value, dict):
         return Listing(tuple(decode(one) for one in value["items"]), value["kind"])
     return value

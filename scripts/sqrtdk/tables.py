@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from sqrtdk import numbers, variants
+from sqrtdk.sentences import Listing, Phrase, Sentence
 
 ENUMERATED = "enumerated"
 SMALLEST_P = 0.0001
@@ -28,16 +29,15 @@ GRADIENT_MEASURES = ("grad_logits", "grad_query", "grad_key")
 class Cell:
     """What one cell says: `text`, the words at `word`, or the TeX `formula`; `note` is a second, smaller line.
 
-    Symbols in the text of `prose` are set as formulas.
+    Text and note are the same in every language, or a value that the words of a language spell.
     """
 
-    text: str = ""
+    text: str | Phrase | Listing = ""
     word: str = ""
     formula: str = ""
-    note: str = ""
+    note: str | Sentence | Phrase | Listing = ""
     note_word: str = ""
     number: bool = False
-    prose: bool = False
 
 
 NONE = Cell(word="tables.none")
@@ -132,7 +132,10 @@ def _ensemble(row: dict, spec: dict) -> tuple[Cell, ...]:
             cells.append(Cell(z, number=True) if z else NONE)
     reached = row["relative_se"]
     reached = {"word": "tables.none"} if missing(reached) else {"text": numbers.significant(reached, 2)}
-    return (*cells, Cell(**reached, note=row["stopped_by"], note_word="tables.stopped", number=True))
+    return (
+        *cells,
+        Cell(**reached, note=Sentence(f"stopped.{row['stopped_by']}"), note_word="tables.literal", number=True),
+    )
 
 
 def families(moments: pd.DataFrame, specs: dict[str, dict], members: dict, d_k: int) -> Table:
@@ -150,7 +153,7 @@ def families(moments: pd.DataFrame, specs: dict[str, dict], members: dict, d_k: 
         table.append(
             (
                 Cell(name, note=specification(specs.get(name, {})), note_word="tables.literal"),
-                Cell(member.summary, note=member.source, note_word="tables.reason", prose=True),
+                Cell(Phrase(member.summary), note=Phrase(member.source), note_word="tables.reason"),
                 Cell(formula=member.variance_formula) if limit is not None else NONE,
                 plain(limit, 3) if limit is not None else NONE,
                 NONE if missing(truth) else plain(truth, 5),
@@ -191,24 +194,25 @@ def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str], tail: tuple[str, 
 def _fitted(row: dict) -> Cell:
     """Return a fitted parameter with what the same fit makes of the exact values, or the reason why there is none."""
     if not row["estimable"]:
-        return Cell(word="tables.not_estimable", note=text(row["reason"]), note_word="tables.reason")
+        return Cell(word="tables.not_estimable", note=Phrase(text(row["reason"])), note_word="tables.reason")
     return estimate(row["estimate"], row["se"], "" if missing(row["exact"]) else exact(row["exact"]), "tables.exact")
 
 
 def _selected(fits: pd.DataFrame) -> list[Cell]:
     chosen = fits[fits["selected"]].to_dict("records")
     if not chosen:
-        reasons = dict.fromkeys(text(reason) for reason in fits["reason"] if text(reason))
-        return [Cell(word="tables.no_law", note="; ".join(reasons), note_word="tables.reason"), NONE, NONE, NONE]
+        reasons = Listing(tuple(Phrase(one) for one in dict.fromkeys(map(text, fits["reason"])) if one), "semicolon")
+        return [Cell(word="tables.no_law", note=reasons, note_word="tables.reason"), NONE, NONE, NONE]
     first = chosen[0]
-    named = [
-        (row["parameter"], numbers.with_error(row["estimate"], row["se"])) for row in chosen if text(row["parameter"])
-    ]
-    parameters = "; ".join(f"{name}\N{NO-BREAK SPACE}{value}" for name, value in named)
-    remark = text(first["reason"])
+    parameters = tuple(
+        Sentence(f"parameters.{row['parameter']}", {"value": numbers.with_error(row["estimate"], row["se"])})
+        for row in chosen
+        if text(row["parameter"])
+    )
+    remark = Phrase(text(first["reason"]))
     return [
         Cell(word=f"laws.{first['law']}", note=remark, note_word="tables.reason" if remark else ""),
-        Cell(parameters) if parameters else NONE,
+        Cell(Listing(parameters, "semicolon")) if parameters else NONE,
         Cell(f"{numbers.significant(first['chi2'], 3)} / {int(first['dof'])}", number=True),
         plain(first["p_value"], 2) if first["p_value"] >= SMALLEST_P else Cell(f"< {SMALLEST_P:g}", number=True),
     ]

@@ -5,6 +5,7 @@ import pandas as pd
 from . import numbers, variants
 from .answers import nearest
 from .scalings import MISTAKE
+from .sentences import Phrase
 from .tables import NONE, Cell, Table, estimate, exact, missing, pick
 
 WANTED = 64
@@ -20,11 +21,11 @@ def scale_rules(frame: pd.DataFrame) -> Table:
         gradient = pick(here, "alternatives.csv", variant=text, measure="grad_query")
         rows.append(
             (
-                Cell(text, note=rule.source, note_word="tables.reason"),
+                Cell(text, note=Phrase(rule.source), note_word="tables.reason"),
                 Cell(formula=rule.formula),
                 *cells,
                 estimate(gradient["median"], gradient["median_se"]),
-                Cell(rule.remark) if rule.remark else NONE,
+                Cell(Phrase(rule.remark)) if rule.remark else NONE,
             )
         )
     columns = ("rule", "formula", "logit_std", "effective_keys", "gradient", "remark")
@@ -45,11 +46,11 @@ def mistakes(frame: pd.DataFrame) -> Table:
             cells.append(estimate(row["estimate"], row["se"], exact(row["exact"], 4), "tables.exact"))
         rows.append(
             (
-                Cell(text, note=rule.source, note_word="tables.reason"),
+                Cell(text, note=Phrase(rule.source), note_word="tables.reason"),
                 Cell(formula=rule.formula),
                 *cells,
                 _measured(here, text, "effective_keys"),
-                Cell(rule.remark),
+                Cell(Phrase(rule.remark)),
             )
         )
     columns = ("mistake", "formula", *(f"width:{width}" for width in dict.fromkeys(widths)), "effective_keys", "remark")

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from . import numbers
+from .sentences import Phrase
 from .tables import NONE, Cell, Table, missing, plain
 
 MEASURES = ("row_logit_std", "logit_max", "relative_entropy", "iid", "max_weight", "saturated_share", "sink")
@@ -46,7 +47,7 @@ def pointed_at(frame: pd.DataFrame) -> dict[int, str]:
 
 def _row(row: dict, why: str = "", short: bool = False) -> tuple[Cell, ...]:
     findings = "" if missing(row["findings"]) else row["findings"]
-    verdict = Cell(word=f"tables.audit.levels.{row['verdict']}", note=findings, note_word="tables.literal")
+    verdict = Cell(word=f"tables.audit.levels.{row['verdict']}", note=Phrase(findings), note_word="tables.literal")
     if why:
         verdict = Cell(word=f"tables.audit.why.{why}")
     iid = NONE if missing(row["iid_entropy"]) else plain(row["iid_entropy"] / row["uniform_entropy"], 3)

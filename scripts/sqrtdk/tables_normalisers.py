@@ -8,6 +8,7 @@ from . import numbers
 from .attention import NORMALISERS
 from .kernels import RandomFeatures
 from .normalisation import BETWEEN, N_FEATURES, RULES
+from .sentences import Phrase
 from .tables import NONE, Cell, Table, estimate, exact, missing, pick
 
 N_KEYS = 64
@@ -36,7 +37,9 @@ def normalisers(frame: pd.DataFrame) -> Table:
             )
             wide = numbers.with_error(wide[value], wide[se])
             cells.append(estimate(narrow[value], narrow[se], wide, "tables.normalisers.wide"))
-        rows.append((Cell(spelling, note=kind.source, note_word="tables.reason"), Cell(formula=kind.formula), *cells))
+        rows.append(
+            (Cell(spelling, note=Phrase(kind.source), note_word="tables.reason"), Cell(formula=kind.formula), *cells)
+        )
     values = {"n_keys": str(N_KEYS), "narrow": str(NARROW), "wide": str(WIDE)}
     return Table("normalisers", ("normaliser", "formula", *_MEASURES), tuple(rows), values)
 

@@ -5,6 +5,7 @@ import pandas as pd
 from . import numbers
 from .initialisation import INITIALISATIONS, LAYERS
 from .precision import FORMATS, RULES
+from .sentences import Phrase
 from .tables import NONE, Cell, Table, estimate, exact, pick, plain
 
 WANTED_D_K = 64
@@ -18,7 +19,7 @@ def initialisation(frame: pd.DataFrame) -> Table:
         for shape in layer.shapes:
             here = frame[(frame["scheme"] == layer.name) & (frame["d_model"] == shape.d_model)]
             cells = [_measured(here, quantity) for quantity in ("query_variance", "key_variance", "logit_variance")]
-            label = Cell(layer.label, note=layer.source, note_word="tables.reason")
+            label = Cell(Phrase(layer.label), note=Phrase(layer.source), note_word="tables.reason")
             rows.append((label, Cell(formula=one.formula), plain(shape.d_model), plain(shape.d_k), *cells))
     columns = ("scheme", "formula", "d_model", "d_k", "query_variance", "key_variance", "logit_variance")
     return Table("initialisation", columns, tuple(rows))
@@ -40,7 +41,7 @@ def normalisation(frame: pd.DataFrame) -> Table:
             _measured(here[here["d_k"] == width], "logit_std") if (here["d_k"] == width).any() else NONE
             for width in widths
         ]
-        label = Cell(layer.label, note=layer.source, note_word="tables.reason")
+        label = Cell(Phrase(layer.label), note=Phrase(layer.source), note_word="tables.reason")
         rows.append((Cell(word=f"tables.normalisation.groups.{layer.group}"), label, *cells))
     return Table("normalisation", ("group", "scheme", *(f"d_k_{width}" for width in widths)), tuple(rows))
 

@@ -6,25 +6,23 @@ import pandas as pd
 
 from sqrtdk import numbers
 from sqrtdk.answers import WANTED_D_K, nearest
-from sqrtdk.sentences import Sentence
+from sqrtdk.sentences import Listing, Sentence
 from sqrtdk.tables import NONE, Cell, Table, missing
 
 PLAIN, MUP, REFERENCE = "none", "1/d_k", "1/sqrt(d_k)"
 COMPARISONS = ("best", "same_rate", "speed", "window")
 STILL = 0.1
 """A largest usable rate that moves by less than this many decades from the narrowest to the widest head stays."""
-OPTIMISERS = {"sgd": "gradient descent", "adam": "Adam"}
 _WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
 
 
-def _interval(row: dict, digits: int = 2) -> str:
-    low, high = (numbers.significant(float(row[name]), digits) for name in ("low", "high"))
-    return f"{low} to {high}"
-
-
-def _names(row: dict) -> dict[str, str]:
-    values = {"task": row["task"], "optimiser": OPTIMISERS.get(row["optimiser"], row["optimiser"])}
+def _names(row: dict) -> dict[str, object]:
+    values = {"task": row["task"], "optimiser": _optimiser(row)}
     return values | {"d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
+
+
+def _optimiser(row: dict) -> Sentence:
+    return Sentence(f"optimisers.{row['optimiser']}")
 
 
 def _front(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -55,7 +53,10 @@ def headline(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
 
 def _verdict(family: str, row: dict) -> Sentence:
     """Return the sentence for a verdict, or the one on windows that the tried rates leave open at an end."""
-    values = _names(row) | {"estimate": numbers.significant(row["estimate"], 2), "interval": _interval(row)}
+    values = _names(row) | {
+        "estimate": numbers.significant(row["estimate"], 2),
+        "interval": numbers.rough_interval(row["low"], row["high"]),
+    }
     values |= {"rate": f"{row['rate']:g}", "reference_rate": f"{row['reference_rate']:g}"}
     values |= {"margin": f"{row['margin']:g}"}
     unbounded = family == "window" and not (math.isfinite(row["low"]) and math.isfinite(row["high"]))
@@ -85,11 +86,18 @@ def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
     verdicts, sentences = frames["training_verdicts"], []
     rows = verdicts[(verdicts["scaling"] == PLAIN) & (verdicts["comparison"] == "best")]
     for _, cells in rows.groupby("experiment", sort=False):
-        found = [(row["d_k"], row["verdict"], numbers.significant(row["estimate"], 2)) for row in _records(cells)]
-        parts = [f"{d_k} ({verdict}, {ratio} times)" for d_k, verdict, ratio in found]
-        values = _names(cells.iloc[0].to_dict()) | {"widths": numbers.listing(parts)}
+        parts = tuple(Sentence("place.verdict", _at_width(row)) for row in _records(cells))
+        values = _names(cells.iloc[0].to_dict()) | {"widths": Listing(parts, "semicolon")}
         sentences.append(Sentence("follows.training.widths", values))
     return sentences
+
+
+def _at_width(row: dict) -> dict[str, object]:
+    return {"d_k": row["d_k"], "verdict": _judged(row), "ratio": numbers.significant(row["estimate"], 2)}
+
+
+def _judged(row: dict) -> Sentence:
+    return Sentence(f"verdicts.{_WORDS[row['verdict']]}")
 
 
 def _records(frame: pd.DataFrame) -> list[dict]:
@@ -106,7 +114,7 @@ def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
             continue
         family = f"follows.training.transfer.{'plain' if row['scaling'] == PLAIN else 'scaled'}"
         values = {"rule": row["scaling"], "first": str(row["d_k_low"]), "last": str(row["d_k_high"])}
-        values |= {"optimiser": OPTIMISERS.get(row["optimiser"], row["optimiser"])}
+        values |= {"optimiser": _optimiser(row)}
         if missing(row["shift"]):
             found = {
                 d_k: _ceiling(frames["training_summary"], row["experiment"], row["scaling"], d_k)
@@ -114,13 +122,12 @@ def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
             }
             # Found with these seeds, and not with enough others: unsure.
             why = next((word for word in ("nowhere", "beyond") if word in found.values()), "unsure")
-            where = numbers.listing([str(d_k) for d_k, word in found.items() if word == why or why == "unsure"])
+            where = Listing(tuple(d_k for d_k, word in found.items() if word == why or why == "unsure"))
             sentences.append(Sentence(f"{family}.{why}", values | {"where": where}))
             continue
         # A factor instead of decades.
         values |= {"factor": numbers.significant(10 ** row["shift"], 2)}
-        ends = (numbers.significant(10 ** row[name], 2) for name in ("shift_low", "shift_high"))
-        values |= {"interval": " to ".join(ends)}
+        values |= {"interval": numbers.rough_interval(*(10 ** row[name] for name in ("shift_low", "shift_high")))}
         if row["shift_low"] > -STILL and row["shift_high"] < STILL:
             verdict = "stays"
         else:
@@ -144,9 +151,12 @@ def gradients(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
         return []
     larger = all(plain["gradient_low"] > scaled["gradient_high"] for _, plain, scaled in found)
     smaller = all(plain["gradient_high"] < scaled["gradient_low"] for _, plain, scaled in found)
-    ratios = [f"{numbers.significant(p['gradient'] / s['gradient'], 2)} at d_k = {d_k}" for d_k, p, s in found]
+    ratios = tuple(
+        Sentence("place.ratio", {"ratio": numbers.significant(plain["gradient"] / scaled["gradient"], 2), "d_k": d_k})
+        for d_k, plain, scaled in found
+    )
     verdict = "larger" if larger else "smaller" if smaller else "mixed"
-    return [Sentence(f"follows.training.gradient.{verdict}", {"ratios": numbers.listing(ratios)})]
+    return [Sentence(f"follows.training.gradient.{verdict}", {"ratios": Listing(ratios, "comma")})]
 
 
 def start(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
@@ -198,8 +208,8 @@ def _key(row: dict) -> tuple:
 
 
 def _comparison(row: dict) -> Cell:
-    text = f"{numbers.significant(row['estimate'], 2)} ({_interval(row)})"
-    return Cell(text, note=row["verdict"], note_word="tables.literal", number=True)
+    text = f"{numbers.significant(row['estimate'], 2)} {numbers.rough_interval(row['low'], row['high'])}"
+    return Cell(text, note=_judged(row), note_word="tables.literal", number=True)
 
 
 def report_tables(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> dict[str, Table]:

@@ -81,8 +81,8 @@ def share(row) -> str:
     if not tables.missing(row["se"]):
         return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
     if row["estimate"] == 0:
-        return f"less than {numbers.significant(100 * row['high'], 2)} %"
-    return f"more than {numbers.percent(row['low'])}"
+        return f"< {numbers.significant(100 * row['high'], 2)} %"
+    return f"> {numbers.percent(row['low'])}"
 
 
 def _crossing(crossings: pd.DataFrame, setting: Setting, measure: str, quantity: str):

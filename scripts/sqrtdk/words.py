@@ -7,8 +7,9 @@ from pathlib import Path
 import yaml
 from markupsafe import Markup
 
-from sqrtdk.mathml import MissingPart, glued, mathml
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.mathml import MissingPart, glued, mathml, prose
+from sqrtdk.phrases import Phrases
+from sqrtdk.sentences import Listing, Phrase, Sentence
 
 
 def tree(sources: Mapping[str, str], language: str) -> dict:
@@ -46,6 +47,7 @@ class Words:
         self.constants = constants or {}
         self.numbers = {key: number for number, key in enumerate(references or {}, start=1)}
         self.used: set[str] = set()
+        self.phrases = Phrases(tree.get("phrases") or {})
 
     def entry(self, key: str):
         """Return what stands at a dotted key: a text, a list or a mapping."""
@@ -104,10 +106,23 @@ class Words:
 
         return re.sub(r"\[@([\w-]+)\]", link, text)
 
-    def spell(self, value: object, markup: bool) -> object:
+    def phrase(self, text: str) -> str:
+        """Return the counterpart of an English phrase of the library or a table, the phrase itself in English."""
+        found = self.phrases(text)
+        if found is None:
+            raise MissingPart(f"the words' phrases have no {text!r}")
+        return found
+
+    def title(self, text: str) -> str:
+        """Return the title of a report: the usual one in this language, any other as it was given."""
+        return self.phrases(text) or text
+
+    def spell(self, value: object, markup: bool = True) -> object:
         """Return a value as the language spells it: a sentence in words, a listing joined, anything else as it is."""
         if isinstance(value, Sentence):
             return self(value.key, **value.values) if markup else self.plain(value.key, **value.values)
+        if isinstance(value, Phrase):
+            return prose(self.phrase(value.text)) if markup else self.phrase(value.text)
         if not isinstance(value, Listing):
             return value
         join = Markup("").join if markup else "".join

@@ -6,24 +6,10 @@ from html.parser import HTMLParser
 import example
 import pytest
 import yaml
+from prose import OTHERS, Prose, english, words
 
 from sqrtdk import mathml
 from sqrtdk import words as language_words
-
-REPORT = example.ROOT / "report"
-
-
-def leaves(tree: dict, before: str = "") -> dict[str, str]:
-    """Return the texts of the words by their dotted keys."""
-    found = {}
-    for key, value in tree.items():
-        found |= leaves(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
-    return found
-
-
-def words() -> dict[str, str]:
-    return leaves(language_words.read(REPORT, "en"))
-
 
 RUNS = {
     "usual": ({}, ["in agreement with the exact exponent, 1"]),
@@ -44,27 +30,37 @@ RUNS = {
 }
 
 
+LANGUAGES = ("en", *OTHERS)
+
+
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory) -> dict[str, str]:
-    """Render a page for each kind of run; under `words`, the keys of all words that any of them used."""
-    found, keys = {}, set()
+def pages(tmp_path_factory) -> dict:
+    """Render a page for each kind of run, by its name, and in another language by name and language.
+
+    Under `words` stand the keys of all words that a language used.
+    """
+    found, keys = {"words": {language: set() for language in LANGUAGES}}, set()
     text = language_words.Words.text
 
     def recorded(self, key):
         keys.add(key)
         return text(self, key)
 
+    theory = dict(example.frames())
+    theory["softmax_saturation"] = theory["softmax_saturation"].assign(theory=0.5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(language_words.Words, "text", recorded)
-        for number, (run, (change, _)) in enumerate(RUNS.items()):
-            found[run] = example.render(tmp_path_factory.mktemp(f"run{number}"), example.frames(**change))
-        found["default"] = example.render(
-            tmp_path_factory.mktemp("default"), default=example.configuration(), commit=""
-        )
-        tables = dict(example.frames())
-        tables["softmax_saturation"] = tables["softmax_saturation"].assign(theory=0.5)
-        found["theory"] = example.render(tmp_path_factory.mktemp("theory"), tables, default={"extra": 1})
-    return found | {"words": keys}
+        runs = {run: (change, {}) for run, (change, _) in RUNS.items()}
+        runs["default"] = ({}, {"default": example.configuration(), "commit": ""})
+        runs["theory"] = ({}, {"tables": theory, "default": {"extra": 1}})
+        for run, (change, arguments) in runs.items():
+            arguments = {"tables": example.frames(**change), **arguments}
+            for language in LANGUAGES:
+                keys.clear()
+                page = example.render(tmp_path_factory.mktemp("run"), **arguments, language=language)
+                found[run if language == "en" else (run, language)] = page
+                found["words"][language] |= keys
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +75,7 @@ def test_every_kind_of_run_has_an_honest_page(pages, run):
     for text in RUNS[run][1]:
         assert text in figures
     # An interval may be open above, where no tried rate of learning closes it.
-    words = re.sub("<svg.*?</svg>", "", figures, flags=re.DOTALL).replace("to ∞", "")
+    words = re.sub("<svg.*?</svg>", "", figures, flags=re.DOTALL).replace(", ∞)", "")
     assert re.search(r"\bnan\b|None|∞", words) is None
     # The quartiles stand in for the variances that have no error, and for no others.
     assert ("Laws of the interquartile range" in page) == (run == "heavy tails")
@@ -149,17 +145,48 @@ def test_what_differs_from_the_default_is_said(pages):
     assert row == "<td>(absent)</td><td><code>1</code></td>"
 
 
-def test_every_word_is_used(pages):
-    used = pages["words"]
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_word_is_used(pages, language):
+    used, there = pages["words"][language], words(language).keys()
     # Sentences that the numbers choose are held against what can be chosen in the tests of the answers.
-    chosen = ("answer.", "follows.", "laws.", "lists.", "figure-", "shared.")
-    expected = {key for key in words() if not key.startswith(chosen)}
+    chosen = ("answer.", "follows.", "laws.", "lists.", "optimisers.", "verdicts.", "stopped.", "parameters.", "place.")
+    # Words of the figures are in the figures' files, and tested with them.
+    elsewhere = ("figure-", "shared.")
+    expected = {key for key in there if not key.startswith(chosen + elsewhere)}
     assert expected - used == set()
-    assert used <= words().keys()
+    assert used <= there
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("run", [*RUNS, "default", "theory"])
+def test_nothing_is_left_in_english(pages, run, language):
+    page = pages[run, language]
+    assert [found for text in Prose(page).texts for found in english(text, 5)] == []
+    assert f'<html lang="{language}-' in page
+
+
+def test_a_page_in_english_would_be_seen(page):
+    """Negative control."""
+    assert len([found for text in Prose(page).texts for found in english(text, 5)]) > 100
+    assert '<html lang="en">' in page
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_numbers_are_the_same_in_every_language(pages, language):
+    """Tables hold the same cells of digits, in the same order."""
+
+    def digits(page: str) -> list[str]:
+        tables = page[page.index('id="tables"') : page.index('id="methods"')]
+        cells = re.findall(r'<td class="number">([^<]*)', tables)
+        return [cell for cell in cells if re.search(r"\d", cell)]
+
+    ours = digits(pages["usual"])
+    assert len(ours) > 500
+    assert digits(pages["usual", language]) == ours
 
 
 def test_no_result_is_typed_into_a_sentence():
-    for key, text in words().items():
+    for key, text in [pair for language in LANGUAGES for pair in words(language).items()]:
         if key.startswith(("answer.", "follows.", "figures.", "setting.")):
             bare = re.sub(r"\$[^$]*\$|\{\w+\}|</?\w+>|95 %", "", text)
             # 0 and 1 are what is asked about: a normal score's kurtosis, standard deviation 1.

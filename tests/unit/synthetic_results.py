@@ -14,6 +14,7 @@ import synthetic_training
 import synthetic_vanishing
 
 from sqrtdk import laws, local_laws
+from sqrtdk.ensembles import iid
 
 D_K = (1, 2, 4, 8, 16, 64, 256, 1024)
 N_KEYS = (16, 64, 256)
@@ -87,7 +88,7 @@ def moments(ensembles=tuple(ENSEMBLES), d_k=D_K, seed=1, heads=2) -> pd.DataFram
                 gone = ("variance_se", "within_row_variance_se", "excess_kurtosis", "excess_kurtosis_se", "relative_se")
                 rows[-1] |= dict.fromkeys(gone, np.nan) | {
                     "kurtosis_trusted": False,
-                    "reason": "infinite fourth moment",
+                    "reason": iid.HEAVY_FOURTH,
                 }
     for head in range(heads):
         rows.append({**rows[0], "ensemble": f"minilm_l6_l0_h{head:02d}", "d_k": 32, "stopped_by": "enumerated"})
@@ -104,7 +105,7 @@ def variance_laws(table: pd.DataFrame) -> pd.DataFrame:
         base = dict(ensemble=name, chi2=9.0, dof=len(cells) - 2, p_value=0.4, aicc=12.0, selected=False)
         base |= dict(d_k_min=cells["d_k"].min(), n_points=len(cells))
         if len(cells) < 3:
-            reason = "infinite fourth moment" if name in HEAVY else "fewer than three values of d_k"
+            reason = iid.HEAVY_FOURTH if name in HEAVY else "the power law needs at least 3 d_k, usable: 2"
             missing = dict.fromkeys(["estimate", "se", "ci_low", "ci_high", "ci_dof", "exact"], np.nan)
             rows.append(
                 {**base, "law": "power", "parameter": "exponent", **missing, "estimable": False, "reason": reason}

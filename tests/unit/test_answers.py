@@ -13,6 +13,7 @@ import synthetic_vanishing
 
 from sqrtdk import answers, calibrating, laws, training_answers, vanishing, words
 from sqrtdk.answers import Setting, compare
+from sqrtdk.sentences import Sentence
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 MOMENTS = synthetic_results.moments()
@@ -221,8 +222,8 @@ def test_real_heads(std, verdict):
     sentence = answers.real_heads(frame)[0]
     assert sentence.key == f"answer.heads.{verdict}"
     assert sentence.values["near"] == str(sum(abs(value - 1) <= 0.1 for value in std))
-    assert sentence.values["high_head"] == f"layer 0, head {std.index(max(std))}"
-    assert sentence.values["low_head"] == f"layer 0, head {std.index(min(std))}"
+    assert sentence.values["high_head"] == Sentence("place.head", {"layer": 0, "head": std.index(max(std))})
+    assert sentence.values["low_head"] == Sentence("place.head", {"layer": 0, "head": std.index(min(std))})
 
 
 def test_every_dump_has_a_sentence_and_no_dump_another():
@@ -312,7 +313,7 @@ def test_tails_name_the_farthest_from_normal():
 def test_entropy_without_the_models_factor():
     heads = synthetic_results.real_heads(layers=1, heads=3).assign(entropy=[4, 4, 1], unscaled_entropy=[1, 2, 2])
     values = answers.sharpened(heads)[0].values
-    assert (values["lower"], values["count"], values["uniform"]) == ("2", "3", "5.53")
+    assert (values["lower"], values["count"], values["uniform"].items) == ("2", "3", ("5.53",))
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ def test_words_are_plain_and_complete(name):
         assert len(text) > 40
         assert text.endswith(".")
         assert "  " not in text
-        assert not re.search(r"nan\b|None|inf\b|<|\{|\bnot available\b", text)
+        assert not re.search(r"nan\b|None|inf\b|<|\{|\bn/a\b", text)
 
 
 def _error(row, column, se):

@@ -43,7 +43,7 @@ def test_an_unusable_error_leaves_four_digits(se):
 
 @pytest.mark.parametrize("se", [0.001, math.nan])
 def test_a_missing_value_is_not_available(se):
-    assert numbers.with_error(math.nan, se) == "not available"
+    assert numbers.with_error(math.nan, se) == "n/a"
 
 
 @pytest.mark.parametrize(
@@ -78,18 +78,20 @@ def test_rounding_is_never_off_by_more_than_half_of_the_last_digit():
 
 
 def test_intervals_are_spelled_to_two_digits_of_their_width():
-    assert numbers.interval(0.9991, 1.0003) == "0.9991 to 1.0003"
-    assert numbers.interval(-0.1, 0.2) == "−0.10 to 0.20"
-    assert numbers.interval(900, 1100) == "900 to 1100"
-    assert numbers.interval(1.2e9, 1.3e9) == "1.20 × 10⁹ to 1.30 × 10⁹"
-    assert numbers.interval(1.0, 1.0) == "1 to 1"
+    assert numbers.interval(0.9991, 1.0003) == "[0.9991, 1.0003]"
+    assert numbers.interval(-0.1, 0.2) == "[−0.10, 0.20]"
+    assert numbers.interval(900, 1100) == "[900, 1100]"
+    assert numbers.interval(1.2e9, 1.3e9) == "[1.20 × 10⁹, 1.30 × 10⁹]"
+    assert numbers.interval(1.0, 1.0) == "[1, 1]"
+    assert numbers.interval(0.5, math.inf) == "[0.5000, ∞)"
+    assert numbers.rough_interval(-math.inf, 0.1234) == "(−∞, 0.12]"
 
 
 def test_counts_and_lists():
     assert numbers.count(9999) == "9999"
     assert numbers.count(123456) == "123\u202f456"
     assert numbers.count(2.34e9) == "2.3 × 10⁹"
-    assert numbers.count_range([64, 4096, 64]) == "64 to 4096"
+    assert numbers.count_range([64, 4096, 64]) == "64–4096"
     assert numbers.count_range([64, 64]) == "64"
     assert numbers.counted(1, "cell") == "1 cell"
     assert numbers.counted(2, "cell") == "2 cells"

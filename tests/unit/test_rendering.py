@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from sqrtdk import rendering
 from sqrtdk.mathml import MissingPart, glued, mathml, prose
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.sentences import Listing, Phrase, Sentence
 from sqrtdk.words import Words, tree
 
 
@@ -155,6 +155,13 @@ def test_formula_keeps_its_comma_on_the_line():
     assert glued(Markup("<b><math>x</math></b>")) == "<b><math>x</math></b>"
 
 
+def test_formula_in_chinese_keeps_its_marks_on_the_line_and_no_more():
+    assert glued(Markup("在<math>x</math>处，乙")) == "在<math>x</math>处，乙"
+    assert glued(Markup("在 <math>x</math>，因此")) == '在 <span class="together"><math>x</math>，</span>因此'
+    assert glued(Markup("宽头（<math>x</math>，甲")) == '宽头<span class="together">（<math>x</math>，</span>甲'
+    assert glued(Markup("甲，<math>x</math>。")) == '甲，<span class="together"><math>x</math>。</span>'
+
+
 @pytest.mark.parametrize(
     ("text", "formulas"),
     [("d_k = 64", 1), ("√d_k", 1), ("1/√d_k", 1), ("Var(q·k) = c·d_k^a", 2), ("d_k²", 1), ("n_d_k", 0), ("d_keys", 0)],
@@ -277,6 +284,19 @@ def test_values_are_joined_and_spelled_by_the_language(items, kind, spelled):
     say = Words({"all": "<b>{x}</b>", "plain": "{x}!", "one": "one {x}", **LISTS})
     assert say.plain("plain", x=Listing(items, kind)) == f"{spelled}!"
     assert say("all", x=Listing(items, kind)) == f"<b>{spelled}</b>".replace("one <", "one &lt;")
+
+
+def test_phrases_are_spelled_by_the_language_and_their_symbols_set_as_formulas():
+    tree = {"all": "<b>{x}</b>", "plain": "{x}", "phrases": {"too few d_k: {n}": "太少 d_k：{n}", "Title": "题目"}}
+    say = Words(tree)
+    together = f'太少 <span class="together">{mathml("d_k")}：</span>3'
+    assert say("all", x=Phrase("too few d_k: 3")) == f"<b>{together}</b>"
+    assert say.plain("plain", x=Phrase("too few d_k: 3")) == "太少 d_k：3"
+    assert say.spell(Phrase("too few d_k: <")) == together.replace("3", "&lt;")
+    assert (say.title("Title"), say.title("<Other>")) == ("题目", "<Other>")
+    with pytest.raises(MissingPart, match="phrases have no 'unknown'"):
+        say.spell(Phrase("unknown"))
+    assert Words({"phrases": {}}).spell(Phrase("q·k & so")) == mathml(r"q \cdot k") + Markup(" &amp; so")
 
 
 def test_words_of_several_files_are_one_tree_and_no_key_stands_twice():

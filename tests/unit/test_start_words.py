@@ -78,18 +78,18 @@ def texts(table, column: str) -> dict[str, str]:
 def test_table_of_initialisations_holds_measured_and_exact_values():
     table = tables_start.initialisation(FRAMES["initialisation"])
     assert len(table.rows) == 13
-    row = next(row for row in table.rows if row[0].text == "PyTorch linear layer")
+    row = next(row for row in table.rows if row[0].text.text == "PyTorch linear layer")
     frame = FRAMES["initialisation"].query("scheme == 'linear_default' and quantity == 'logit_variance'").iloc[0]
     assert (row[-1].text, row[-1].note) == (numbers.with_error(frame["estimate"], frame["se"]), "0.1111")
     assert row[1].formula == r"\frac{1}{3 D}"
-    widths = [row[2].text for row in table.rows if row[0].text.startswith("N(0")]
+    widths = [row[2].text for row in table.rows if row[0].text.text.startswith("N(0")]
     assert widths == ["768", "1600", "4096", "12288"]
 
 
 def test_table_of_normalisations_has_a_column_for_each_width():
     table = tables_start.normalisation(FRAMES["initialisation"])
     assert table.columns == ("group", "scheme", "d_k_64", "d_k_128")
-    notes = {row[1].text: (row[2].note, row[3].note) for row in table.rows}
+    notes = {row[1].text.text: (row[2].note, row[3].note) for row in table.rows}
     assert notes["L2 / √dₖ"] == ("0.01562", "0.007812")
     assert notes["variance 4"] == ("4", "")
     assert notes["RMSNorm (no scale)"] == ("8", "11.31")

@@ -253,12 +253,12 @@ def test_transfers_say_why_they_are_not_known():
 
     def said(found):
         given = tables | {"training_summary": found, "training_transfer": lost}
-        return {one.key.rpartition(".")[2]: one.values["where"] for one in answers.transfers(given)}
+        return {one.key.rpartition(".")[2]: list(one.values["where"].items) for one in answers.transfers(given)}
 
-    assert said(table.assign(open_above=False)) == {"unsure": "16 and 256"}
-    assert said(table.assign(open_above=table["d_k"] == 256)) == {"beyond": "256"}
+    assert said(table.assign(open_above=False)) == {"unsure": [16, 256]}
+    assert said(table.assign(open_above=table["d_k"] == 256)) == {"beyond": [256]}
     nowhere = table.assign(rate_ceiling=table["rate_ceiling"].mask(table["d_k"] == 16), open_above=table["d_k"] == 256)
-    assert said(nowhere) == {"nowhere": "16"}
+    assert said(nowhere) == {"nowhere": [16]}
 
 
 @pytest.mark.parametrize(("rules", "word"), [(["none"], "plain"), (["1/sqrt(d_k)"], "scaled"), (None, "both")])
@@ -283,6 +283,6 @@ def test_the_table_holds_every_comparison():
     table = answers.report_tables(tables, {})["training"]
     assert len(table.rows) == 6
     first = table.rows[0]
-    assert [cell.note for cell in first[4:8]] == list(
-        tables["training_verdicts"].query("scaling == 'none' and d_k == 16")["verdict"]
-    )
+    verdicts = tables["training_verdicts"].query("scaling == 'none' and d_k == 16")["verdict"]
+    words = ["same" if verdict == "no difference" else verdict for verdict in verdicts]
+    assert [cell.note.key for cell in first[4:8]] == [f"verdicts.{word}" for word in words]

@@ -188,7 +188,7 @@ EDITS = {
     "dumps={minilm_l6: {convention: learned}}": starts("audit"),
     "dumps={minilm_l6: {stage: init}}": starts("audit"),
     "training={recall: {d_k: 8, rates: [0.01]}}": starts("training", train_models=3),
-    "language=en": {},
+    "language=zh": {"publish_figures": 1, **REPORT},
     "figure_target=slides": FIGURES,
 }
 

@@ -1,0 +1,191 @@
+"""Every language of the report: the words of the English one with their placeholders, and nothing left in English."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import example
+import pytest
+import synthetic_results
+from prose import OTHERS, REPORT, english, words
+
+from sqrtdk import attention, ensembles, initialisation, laws, mathml, moments, scalings
+from sqrtdk import words as language_words
+from sqrtdk.audit import diagnoses
+from sqrtdk.ensembles import iid
+from sqrtdk.sentences import Phrase
+
+OF_QUOTES = {"q", "/q"}
+"""Tags that a language may spell by marks of its own."""
+
+
+def contents(text: str) -> dict[str, object]:
+    """Return what a text shares with its translation."""
+    formulas = re.findall(r"\$([^$]*)\$", text)
+    bare = re.sub(r"\$[^$]*\$", "", text)
+    tags = re.findall(r"<(/?[a-z]+)[^>]*>", bare)
+    return {
+        "formulas": sorted(set(formulas)),
+        "values": sorted(set(re.findall(r"\\value\{(\w+)\}", " ".join(formulas)))),
+        "placeholders": sorted(set(re.findall(r"\{(\w+)\}", bare))),
+        "references": sorted(re.findall(r"\[@[\w-]+\]", bare)),
+        "code": sorted(re.findall(r"<code>(.*?)</code>", bare)),
+        "links": sorted(re.findall(r'href="([^"]*)"', bare)),
+        "tags": Counter(tag for tag in tags if tag not in OF_QUOTES),
+    }
+
+
+def faults(ours: str, other: str) -> list[str]:
+    """Say what is wrong with a translation."""
+    one, two = contents(ours), contents(other)
+    found = [name for name in one if one[name] != two[name]]
+    opened = []
+    for tag in re.findall(r"<(/?[a-z]+)[^>]*>", other):
+        if not tag.startswith("/"):
+            opened.append(tag)
+        elif not opened or opened.pop() != tag[1:]:
+            opened.append("unbalanced")
+            break
+    if ours == other and english(ours, 3):
+        found.append("not translated")
+    return found + ["balance"] * bool(opened) + [f"English: {run}" for run in english(other, 4)]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_text_is_translated_with_its_placeholders_formulas_and_tags(language):
+    ours, other = words("en"), words(language)
+    assert ours.keys() == other.keys()
+    assert {key: found for key in ours if (found := faults(ours[key], other[key]))} == {}
+
+
+FAULTY = {
+    "formulas": (r"At $d_k = \value{d_k}$, <code>{x}</code> is so.", r"在 $d_v = \value{d_k}$ 处，<code>{x}</code>。"),
+    "values": (r"At $d_k = \value{d_k}$.", r"在 $d_k = \value{n}$ 处。"),
+    "placeholders": ("{low} to {high}", "{low} 到 {hihg}"),
+    "references": ("As in [@one].", "见 [@two]。"),
+    "code": ("Column <code>trusted</code>.", "<code>可信</code> 列。"),
+    "links": ('<a href="https://x.org">x</a>', '<a href="https://y.org">x</a>'),
+    "tags": ("<strong>{x}</strong>", "{x}"),
+    "balance": ("<em>a</em> <strong>b</strong>", "<em>甲<strong>乙</em></strong>"),
+    "not translated": ("Largest weight of rows", "Largest weight of rows"),
+    "English: the row that is": ("Of the row that is", "余下 the row that is 未译"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_faulty_translation_is_seen(fault):
+    """Negative control."""
+    assert fault in faults(*FAULTY[fault])
+    assert faults("<em>{x}</em> rows", "<em>{x}</em> 行") == []
+
+
+# --- phrases
+
+
+def said_by_the_library() -> set[str]:
+    """Return the phrases of every registry, and every reason and finding that can stand in a table of the report."""
+    found = {str(example.TITLE)}
+    for family in [*ensembles.families().values(), ensembles.build({"family": "gamma", "a": 2})]:
+        found |= {family.summary, family.source}
+    for rule in scalings.SCALINGS.values():
+        found |= {rule.source, rule.remark}
+    found |= {kind.source for kind in attention.NORMALISERS.values()}
+    found |= {text for layer in initialisation.LAYERS for text in (layer.label, layer.source)}
+    found |= {iid.HEAVY_VARIANCE, iid.HEAVY_FOURTH, iid.HEAVY_EIGHTH, moments.CONSTANT, moments.UNSTEADY}
+    return {text for text in found | reasons() | findings() if text}
+
+
+def reasons() -> set[str]:
+    """Return the reasons of fits that cannot be trusted, made by fits and from the texts of the module."""
+    frame = synthetic_results.moments(("gaussian",), (1, 4, 16, 64, 256), heads=0)
+    spoiled = {
+        "no error": frame.assign(variance_se=None),
+        "no sampling error": frame.assign(variance_se=0.0),
+        "negative": frame.assign(variance=-1.0),
+        "zero": frame.assign(variance=0.0),
+        "one left out": frame.assign(variance_se=frame["variance_se"].where(frame["d_k"] > 1, 0.0)),
+        "few": frame[frame["d_k"] < 16],
+        "one": frame[frame["d_k"] < 4],
+        "rejected": frame.assign(variance=[1.0, 99.0, 3.0, 500.0, 7.0]),
+        "hardly a mean": frame,
+    }
+    found = set()
+    for table in spoiled.values():
+        table = table.assign(reason="")
+        for fit in (laws.fit_variance_laws(table, 16), laws.fit_mean_laws(table), laws.fit_spread_laws(table, 16)):
+            found |= set(fit["reason"].dropna())
+    every = {*laws.VARIANCE_LAWS, *laws.MEAN_LAWS, *laws.SPREAD_LAWS}
+    # What no small table brings about, in the words of the module.
+    found.add("no law selected: none is estimable")
+    found |= {f"the {law} law's parameters are not determined by these d_k" for law in every}
+    found |= {f"the fit of the {law} law did not converge" for law in every}
+    found |= {f"no exponent between {laws.EXPONENTS[0]:g} and {laws.EXPONENTS[-1]:g} fits"}
+    return found | {f"the {name} estimate has no standard error" for name in ("mean", "interquartile range")}
+
+
+def findings() -> set[str]:
+    """Return findings of every kind, with every explanation, as the table of the audit has them."""
+    tree = ast.parse(Path(diagnoses.__file__).read_text(encoding="utf-8"))
+    calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and ast.unparse(call.func) == "Finding"]
+    kinds = {
+        node.value
+        for call in calls
+        for node in ast.walk(call.args[0])
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert {"zero scale", "entropy collapse", "very sharp", "logit growth"} <= kinds
+    causes = [*diagnoses.EXPLANATIONS, "zero scale", "weights initialised too large"]
+    causes += ["inputs of the projections not normalised", "W_q with variance 1 in place of 1/d_model"]
+    causes += ["W_k with standard deviation 0.02 at this d_model", "q: no normalisation before the projections"]
+    causes += ["q and k normalised to length 1, with 1/sqrt(d_k) left in place"]
+    causes += ["k: not normalised per head, as the convention says"]
+    found = {f"bug: {kind} × 0.125 ({' / '.join(causes)})" for kind in kinds} | {f"note: {kind}" for kind in kinds}
+    return found | {"; ".join(sorted(found))}
+
+
+@pytest.fixture(scope="module")
+def said() -> set[str]:
+    return said_by_the_library()
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_phrase_of_the_library_has_its_counterpart_and_no_counterpart_is_idle(language, said):
+    say = language_words.Words(language_words.read(REPORT, language))
+    found = {text: say.phrase(text) for text in said}
+    assert {text: other for text, other in found.items() if english(other, 4)} == {}
+    assert say.phrases.catalogue.keys() - say.phrases.used == set()
+
+
+def test_reasons_and_findings_are_those_that_can_stand_in_a_table(said):
+    """Each text of the module of the laws is a reason that some table made here gives, or is added by name."""
+    tree = ast.parse(Path(laws.__file__).read_text(encoding="utf-8"))
+    starts = {
+        node.values[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant)
+    }
+    starts = {text for text in starts if re.match(r"(the|no law|left out|zero|AICc needs|best of) ?", text)}
+    assert len(starts) > 5
+    assert {text for text in starts if not any(text in reason for reason in said)} == set()
+
+
+def test_phrases_in_english_stay_as_they_are():
+    say = language_words.Words(language_words.read(REPORT, "en"))
+    assert say.spell(Phrase("a new reason")) == "a new reason"
+    assert say.title("Any <title>") == "Any <title>"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_phrase_without_a_counterpart_is_named_and_a_title_is_kept(language):
+    say = language_words.Words(language_words.read(REPORT, language))
+    for text in (
+        "a new reason",
+        "left out d_k = 1: a new reason",
+        "zero variance; a new reason",
+        "note: a new finding",
+    ):
+        with pytest.raises(mathml.MissingPart, match="a new"):
+            say.phrase(text)
+    assert say.title("Any <title>") == "Any <title>"
+    assert say.title(example.TITLE) != example.TITLE
