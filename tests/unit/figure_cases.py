@@ -1,6 +1,8 @@
 """Figures drawn once from synthetic results, and small runs to draw others from."""
 
 import functools
+import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +21,7 @@ from sqrtdk.figures import Description, load, names, saving, speaking, stamping
 
 NAMES = names()
 REPORT = Path(__file__).resolve().parents[2] / "report"
+LANGUAGES = sorted(path.name for path in (REPORT / "words").iterdir())
 
 
 @functools.lru_cache
@@ -28,9 +31,15 @@ def say(language: str = "en") -> language_words.Words:
 
 
 def describe(name: str, frames, language: str = "en") -> Description:
-    """Return what a figure says of some tables, each part as plain text."""
-    parts = vars(load(name).describe(frames))
+    """Return what a figure says of some tables, each part as plain text, by way of the record that is written."""
+    parts = json.loads(json.dumps(speaking.record(load(name).describe(frames))))
     return Description(**{part: speaking.speak(say(language), name, found) for part, found in parts.items()})
+
+
+SPOKEN = [(name, one) for name in NAMES for one in LANGUAGES if one == "en" or f"figure-{name}" in say(one).tree]
+"""Each figure with each language that has its words."""
+ENGLISH = re.compile(r"\b(and|to|without|not available)\b", re.ASCII)
+"""Words that can stand in another language only by mistake."""
 
 
 def title(name: str) -> str:

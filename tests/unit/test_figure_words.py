@@ -5,20 +5,22 @@ import re
 import numpy as np
 import pytest
 import synthetic_results as synthetic
-from figure_cases import NAMES, REPORT, describe, drawn, say
+from figure_cases import ENGLISH, LANGUAGES, NAMES, REPORT, SPOKEN, describe, drawn, say
 
 from sqrtdk import numbers
-from sqrtdk.figures import load, panels
+from sqrtdk.figures import load, panels, speaking
 from sqrtdk.figures import names as figure_names
+from sqrtdk.sentences import Sentence
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_words_are_plain_and_complete(name):
-    _, _, words = drawn(name)
+@pytest.mark.parametrize(("name", "language"), SPOKEN)
+def test_words_are_plain_and_complete(name, language):
+    words = drawn(name)[2] if language == "en" else describe(name, synthetic.frames(), language)
     for text in (words.caption, words.alt, words.reading, words.caveat):
-        assert len(text) > 40
-        assert text.endswith(".")
+        assert len(text) > (40 if language == "en" else 20)
+        assert text.endswith("." if language == "en" else "。")
         assert "  " not in text
+        assert language == "en" or not ENGLISH.search(text)
         assert not re.search(r"nan\b|None|inf\b|<|\{|\bn/a\b", text)
 
 
@@ -50,7 +52,7 @@ def test_numbers_in_words_are_those_of_the_frames():
     )
     use = moments[(moments["stopped_by"] != "enumerated") & (moments["variance_se"] > 0)]
     z = (use["variance"] - use["exact_variance"]) / use["variance_se"]
-    assert f"variance: {(z.abs() < 1.959964).sum()} of {len(z)} within 1.96" in drawn("calibration")[2].alt
+    assert f"variance {(z.abs() < 1.959964).sum()} of {len(z)} within 1.96" in drawn("calibration")[2].alt
     assert f"at d_k = 8, {numbers.count(400_000)}" in drawn("score-density")[2].caption.replace(" and", ",") or (
         f"{numbers.count(400_000)} at d_k = 8" in drawn("score-density")[2].caption
     )
@@ -90,7 +92,7 @@ def test_what_cannot_be_estimated_is_named_with_its_reason():
     laws["reason"] = laws["reason"].astype(object).where(~refused, "infinite fourth moment")
     frames = {"variance_laws": laws, "spread_laws": synthetic.frames()["spread_laws"]}
     words = describe("exponents", frames)
-    assert "Not estimable: Laplace (infinite fourth moment, interquartile range 0.493(4) from d_k = 64 up)." in (
+    assert "Not estimable: Laplace (infinite fourth moment; interquartile range 0.493(4) from d_k = 64 up)." in (
         words.reading
     )
     assert "Laplace not estimable, interquartile range 0.493(4)" in words.alt
@@ -116,9 +118,18 @@ def test_local_exponents_name_crossovers_and_what_stands_in_for_a_variance_witho
 def test_ensembles_with_one_law_are_said_once():
     caption = describe("variance-law", synthetic.crowd()).caption
     assert re.search(
-        r"One exact law, and one marker, belongs to Gaussian, uniform, .*proportional_9.* and hidden\.", caption
+        r"One exact law, and one marker, belongs to Gaussian, uniform, .*, proportional_0 and 12 others\.", caption
     )
     assert "for 30 ensembles" in caption
+
+
+def test_of_many_names_a_few_are_said_and_the_others_counted():
+    def text(number):
+        listed = Sentence("shared.coverage.nothing", {"quantity": speaking.few(map(str, range(number)))})
+        return speaking.speak(say(), "any", [listed])
+
+    assert text(7).endswith("0, 1, 2, 3, 4, 5 and 6.")
+    assert text(9).endswith("0, 1, 2, 3, 4, 5 and 3 others.")
 
 
 def test_a_normal_histogram_is_not_said_to_follow_the_exact_law():
@@ -195,7 +206,7 @@ def test_kurtosis_is_read_from_the_numbers():
     moments = synthetic.moments()
     moments.loc[moments["ensemble"] == "gaussian", "exact_excess_kurtosis"] = 1.0
     text = _reading("kurtosis", moments=moments)
-    assert "It does not get there by d_k = 1024 for Gaussian (1 at d_k = 1024)" in text
+    assert re.search(r"It does not get there by d_k = 1024 for equicorrelated \([\d.]+\).* and Gaussian \(1\)\.", text)
     moments["exact_excess_kurtosis"] += 5
     assert "too few for 95 %" in _reading("kurtosis", moments=moments)
 
@@ -205,14 +216,11 @@ def test_wrong_errors_are_called_wrong():
     moments = synthetic.moments()
     moments["variance_se"] /= 4
     text = _reading("calibration", moments=moments)
-    assert re.search(r"variance: \d+ of 71 within 1.96 \([^)]*\), not what 95 % allows", text)
+    assert re.search(r"variance \d+ of 71 within 1.96 \([^)]*\), not what 95 % allows", text)
     assert "with |z| above 5: variance of " in text
     moments["variance_se"] *= 4
     moments.loc[0, "mean"] = 1.0
     assert "1 cell with |z| above 5: mean of Gaussian at d_k = 1" in _reading("calibration", moments=moments)
-
-
-LANGUAGES = sorted(path.name for path in (REPORT / "words").iterdir())
 
 
 def leaves(tree, key: str = "") -> dict[str, str]:

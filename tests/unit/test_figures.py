@@ -1,5 +1,6 @@
 """The figures: what is plotted is in the data, and nothing odd in a run breaks them."""
 
+import functools
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_results as synthetic
-from figure_cases import NAMES, describe, drawn, small
+from figure_cases import ENGLISH, NAMES, SPOKEN, describe, drawn, small
 
 from sqrtdk import style
 from sqrtdk.figures import grouping, inline, load, panels, read, saving, selection
@@ -206,15 +207,26 @@ ODD = {
 }
 
 
+@functools.lru_cache
+def odd_frames(odd: str) -> dict[str, pd.DataFrame]:
+    return ODD[odd]()
+
+
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("name", NAMES)
-def test_odd_runs_still_give_a_figure_and_words(name, odd):
-    frames = ODD[odd]()
-    module = load(name)
-    words = describe(name, frames)
+@pytest.mark.parametrize(("name", "language"), SPOKEN)
+def test_odd_runs_still_give_words(name, language, odd):
+    words = describe(name, odd_frames(odd), language)
     for text in (words.caption, words.alt, words.reading):
         assert text
         assert not re.search(r"\bnan\b|\bNone\b", text)
+        assert language == "en" or not ENGLISH.search(text)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", NAMES)
+def test_odd_runs_still_give_a_figure(name, odd):
+    frames = odd_frames(odd)
+    module = load(name)
     figure = module.draw(frames)
     assert module.data(frames) is not None
     svg = saving.save(figure, "svg").decode()
@@ -309,6 +321,22 @@ def test_a_crossover_is_marked_where_the_exact_exponent_is_half_way():
     assert marks["equicorrelated"] == [pytest.approx(10.1 * 2**0.25, rel=0.15)]
     assert marks["low rank (shared)"] == []
     assert marks["Student t (3 df) (IQR²)"] == []
+
+
+def test_many_ensembles_of_exponent_one_are_told_apart_where_they_are_far_from_it():
+    frames = synthetic.crowd()
+    table = frames["local_exponents"]
+    off = (table["ensemble"] == "proportional_3") & (table["quantity"] == "variance")
+    table.loc[off, "exponent"] += 10 * table.loc[off, "se"]
+    entries = [text.get_text() for text in load("local-exponents").draw(frames).get_axes()[0].get_legend().get_texts()]
+    assert "proportional_3" in entries
+    assert len(entries) == 7
+    assert entries[-1] == "others"
+    assert "In colour are the 6 with" in describe("local-exponents", frames).caption
+    few = small()
+    legend = load("local-exponents").draw(few).get_axes()[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["Gaussian"]
+    assert "In colour" not in describe("local-exponents", few).caption
 
 
 def test_an_unknown_scale_rule_is_refused_and_not_drawn_as_another():

@@ -1,12 +1,11 @@
 """Figure: whether the errors of the simulation are right, by the distances from the exact values in standard errors."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 21
 INPUTS = ("moments",)
-TITLE = "Calibration: distance from the exact value in standard errors"
-QUESTION = "Can the estimates and their error bars be believed?"
 
 _QUANTITIES = ("mean", "variance", "excess_kurtosis")
 _WORDS = {"mean": "mean", "variance": "variance", "excess_kurtosis": "excess kurtosis"}
@@ -108,69 +107,81 @@ def _draw_quantity(axes, part, name: str) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(_caption(table), _alt(table), _reading(table), _caveat(frames, table))
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    groups = list(table.groupby("quantity", sort=False))
+    return Description(_caption(groups), _alt(groups), (_shares(groups), _tail(table)), tuple(_caveat(frames, table)))
 
 
-def _caption(table) -> str:
-    counts = numbers.listing(
-        [f"{len(part)} for the {_WORDS[name]}" for name, part in table.groupby("quantity", sort=False)]
-    )
-    return (
-        "Distance of every simulated cell from its exact value, z = (estimate − exact) / standard error, in order, "
-        f"against the quantiles of the normal law: {counts}. On the diagonal the errors are exactly right. Grey: "
-        "where each ranked point falls with 95 % probability if they are."
-    )
+def _quantity(name: str) -> Sentence:
+    return Sentence(f"quantities.{name}")
 
 
-def _share(part) -> str:
-    inside = int((part["z"].abs() <= _BOUND).sum())
-    low, high = selection.binomial_interval(inside, len(part))
-    return (
-        f"{inside} of {len(part)} within 1.96 ({numbers.percent(inside / len(part))}, 95 % interval "
-        f"{numbers.percent(low)} to {numbers.percent(high)})"
-    )
-
-
-def _alt(table) -> str:
-    parts = [
-        f"{_WORDS[name]}: {_share(part)}, largest |z| {numbers.significant(part['z'].abs().max(), 3)}"
-        for name, part in table.groupby("quantity", sort=False)
+def _caption(groups):
+    counts = [
+        Sentence("caption.count", {"n": numbers.count(len(part)), "quantity": _quantity(name)}) for name, part in groups
     ]
-    return f"Normal quantile plots of z, points against the diagonal. {selection.sentence('; '.join(parts))}"
+    return (Sentence("caption.all", {"counts": Listing(tuple(counts))}),)
 
 
-def _reading(table) -> str:
-    words = []
-    for name, part in table.groupby("quantity", sort=False):
-        inside = int((part["z"].abs() <= _BOUND).sum())
-        verdict = "as 95 % allows" if selection.is_nominal(inside, len(part)) else "not what 95 % allows"
-        words.append(f"{_WORDS[name]}: {_share(part)}, {verdict} to three binomial standard errors")
-    far = table[table["z"].abs() > _FAR]
+def _inside(part) -> int:
+    return int((part["z"].abs() <= _BOUND).sum())
+
+
+def _share(name: str, part) -> dict[str, object]:
+    """Return the values of a sentence on how many z of a quantity are within the bound."""
+    inside, total = _inside(part), len(part)
+    interval = speaking.ends(numbers.percent(end) for end in selection.binomial_interval(inside, total))
+    values = {"inside": numbers.count(inside), "total": numbers.count(total), "share": numbers.percent(inside / total)}
+    return values | {"quantity": _quantity(name), "interval": interval}
+
+
+def _alt(groups):
+    parts = [
+        Sentence("alt.part", _share(name, part) | {"worst": numbers.significant(part["z"].abs().max(), 3)})
+        for name, part in groups
+    ]
+    return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
+
+
+def _shares(groups) -> Sentence:
+    """Hold the shares against 95 %."""
+    parts = [
+        Sentence(
+            f"reading.share.{'nominal' if selection.is_nominal(_inside(part), len(part)) else 'wrong'}",
+            _share(name, part),
+        )
+        for name, part in groups
+    ]
+    return Sentence("reading.shares", {"parts": Listing(tuple(parts), "semicolon")})
+
+
+def _tail(table) -> Sentence:
+    """Name the cells that are too far away for chance, the farthest first."""
+    far = table[table["z"].abs() > _FAR].sort_values("z", key=abs, ascending=False, kind="stable")
     limit = numbers.significant(_FAR)
-    tail = f"No |z| is above {limit}."
-    if len(far):
-        cells = numbers.listing([_cell(row) for row in far.itertuples()])
-        tail = f"{numbers.counted(len(far), 'cell')} with |z| above {limit}: {cells}. Such a distance is not chance."
-    return f"{selection.sentence('; '.join(words))} {tail}"
+    if far.empty:
+        return Sentence("reading.calm", {"limit": limit})
+    cells = [
+        Sentence(
+            "reading.cell",
+            {
+                "quantity": _quantity(row.quantity),
+                "cell": speaking.at_width(row.ensemble, row.d_k),
+                "z": numbers.significant(row.z),
+            },
+        )
+        for row in far.itertuples()
+    ]
+    return speaking.counted(len(far), "reading.far", limit=limit, cells=speaking.few(cells))
 
 
-def _cell(row) -> str:
-    return (
-        f"{_WORDS[row.quantity]} of {style.ensemble_label(row.ensemble)} at d_k = {row.d_k} (z = "
-        f"{numbers.significant(row.z)})"
-    )
-
-
-def _caveat(frames, table) -> str:
+def _caveat(frames, table):
     moments = selection.simulated(frames["moments"])
     left_out = len(moments) - int((table["quantity"] == "excess_kurtosis").sum())
-    return (
-        "The three quantities of one cell share their draws and are tested separately. The band holds for each rank "
-        "by itself, so a few points outside it are to be expected. Cells without scatter are compared for equality "
-        f"elsewhere and have no z; {numbers.counted(left_out, 'cell')} of {len(moments)} "
-        f"{'has' if left_out == 1 else 'have'} no trusted kurtosis with an exact value."
-    )
+    yield Sentence("caveat.all")
+    if left_out:
+        yield speaking.counted(left_out, "caveat.left_out", total=numbers.count(len(moments)))

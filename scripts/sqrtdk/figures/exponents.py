@@ -3,12 +3,11 @@
 import textwrap
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 2
 INPUTS = ("variance_laws", "spread_laws")
-TITLE = "The exponent of the variance of q·k, by ensemble"
-QUESTION = "Is the variance of q·k proportional to d_k, and for which queries and keys is it not?"
 
 _FEW = 9
 _NOTHING = "No power law was fitted to any ensemble."
@@ -157,104 +156,88 @@ def _limits(left, right, table) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     told = table[table["estimable"]]
-    return Description(_caption(told), _alt(table), f"{_one(told)} {_exact(told)}{_refused(table)}", _caveat())
+    reading = (*_one(told), *_exact(told), *_refused(table))
+    return Description(_caption(told), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _caption(told) -> str:
-    text = (
-        "Exponent a of the power law Var(q·k) = c · d_k^a, fitted to the logarithms by weighted least squares with "
-        "the simulated errors. Left: estimates with 95 % intervals (thick) and simultaneous ones (thin; Šidák's, all "
-        f"{numbers.counted(len(told), 'interval')} hold at once in 95 % of runs); the vertical bars are the exponents "
-        "that the same weighted fit gives to the exact variances, the line is 1. Right: estimate minus exact, on a "
-        "finer scale. Numbers: estimate with its standard error in brackets. IQR: exponent of the interquartile range "
-        "at large d_k, where the variance has no error; 0.5 corresponds to a variance proportional to d_k."
-    )
-    if len(told):
-        points = numbers.count_range(told["n_points"])
-        text += f" Each fit uses {points} head widths from d_k = {int(told['d_k_min'].min())} up."
-    return text
+def _caption(told):
+    all_of_it = Sentence("caption.all", {"n": numbers.count(len(told))})
+    if told.empty:
+        return (all_of_it,)
+    fits = {"points": speaking.span(told["n_points"]), "d_k": numbers.count(told["d_k_min"].min())}
+    return all_of_it, Sentence("caption.fits", fits)
 
 
-def _spelled(rows, column="estimate") -> list[str]:
-    return [
-        f"{style.ensemble_label(row.ensemble)} {numbers.with_error(getattr(row, column), row.se)}"
-        for row in rows.itertuples()
-    ]
+def _values(row) -> dict[str, str]:
+    return {"label": style.ensemble_label(row.ensemble), "value": numbers.with_error(row.estimate, row.se)}
 
 
-def _alt(table) -> str:
-    rows = []
+def _farthest(rows, distance) -> Listing:
+    """Return ensembles with their exponents, by falling distance."""
+    rows = rows.loc[distance[rows.index].abs().sort_values(ascending=False, kind="stable").index]
+    return speaking.few(Sentence("estimate", _values(row)) for row in rows.itertuples())
+
+
+def _alt(table):
+    parts = []
     for row in table.itertuples():
-        label = style.ensemble_label(row.ensemble)
-        if not row.estimable:
-            rows.append(f"{label} not estimable{_range_words(row)}")
-            continue
-        exact = f" (exact {numbers.significant(row.exact, 5)})" if row.exact == row.exact else ""
-        rows.append(f"{label} {numbers.with_error(row.estimate, row.se)}{exact}")
-    return f"Forest plot of fitted exponents, standard errors in brackets: {'; '.join(rows)}."
+        if row.estimable and row.exact == row.exact:
+            parts.append(Sentence("alt.exact", _values(row) | {"exact": numbers.significant(row.exact, 5)}))
+        elif row.estimable:
+            parts.append(Sentence("estimate", _values(row)))
+        else:
+            values = {"label": style.ensemble_label(row.ensemble)} | _range(row)
+            parts.append(Sentence(f"alt.{'ranged' if 'range' in values else 'refused'}", values))
+    return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _one(told) -> str:
+def _one(told):
     """Say whose interval holds the exponent 1, and whose does not."""
     if told.empty:
-        return "No exponent could be estimated."
+        yield Sentence("reading.none")
+        return
     holds = selection.covers(told["ci_low"], told["ci_high"], 1.0)
-    words = []
     if holds.any():
-        words.append(
-            "The 95 % interval of the exponent contains 1 for "
-            f"{numbers.listing(selection.labels(told['ensemble'][holds]))}."
-        )
+        yield Sentence("reading.one.holds", {"names": speaking.few(selection.labels(told["ensemble"][holds]))})
     if not holds.all():
-        lead = "It does not for" if holds.any() else "No 95 % interval of the exponent contains 1:"
-        words.append(f"{lead} {numbers.listing(_spelled(told[~holds]))}.")
-    return " ".join(words)
+        parts = _farthest(told[~holds], told["estimate"] - 1)
+        yield Sentence(f"reading.one.{'rest' if holds.any() else 'nowhere'}", {"parts": parts})
 
 
-def _exact(told) -> str:
+def _exact(told):
+    """Say whose intervals hold the exact exponent."""
     told = told[told["exact"].notna()]
     inside = selection.covers(told["ci_low"], told["ci_high"], told["exact"])
-    words = selection.coverage_words(int(inside.sum()), len(told), "exponent", "ensemble")
-    missed = told[~inside]
-    if len(missed):
-        words += f" Outside: {numbers.listing(_spelled(missed))}."
+    yield speaking.coverage(int(inside.sum()), len(told), Sentence("quantity"), "shared.fits")
+    if not inside.all():
+        z = (told["estimate"] - told["exact"]) / told["se"]
+        yield Sentence("reading.outside", {"parts": _farthest(told[~inside], z)})
         beyond = told[~selection.covers(told["all_low"], told["all_high"], told["exact"])]
-        words += (
-            f" Outside the simultaneous interval as well: {numbers.listing(selection.labels(beyond['ensemble']))}."
-            if len(beyond)
-            else " Every simultaneous interval contains it."
-        )
-    return words
+        if len(beyond):
+            yield Sentence("reading.beyond", {"parts": _farthest(beyond, z)})
+        else:
+            yield Sentence("reading.simultaneous")
 
 
-def _range_words(row) -> str:
+def _range(row) -> dict[str, Sentence]:
     """Say the exponent of the interquartile range, where there is one."""
     if row.range_exponent != row.range_exponent:
-        return ""
+        return {}
     spelled = numbers.with_error(row.range_exponent, row.range_exponent_se)
-    return f", interquartile range {spelled} from d_k = {int(row.range_d_k_min)} up"
+    return {"range": Sentence("range", {"value": spelled, "d_k": numbers.count(row.range_d_k_min)})}
 
 
-def _refused(table) -> str:
-    refused = table[~table["estimable"]]
-    if refused.empty:
-        return ""
-    rows = [
-        style.ensemble_label(row.ensemble)
-        + (f" ({row.reason}{_range_words(row)})" if row.reason == row.reason else _range_words(row))
-        for row in refused.itertuples()
-    ]
-    return f" Not estimable: {numbers.listing(rows)}."
-
-
-def _caveat() -> str:
-    return (
-        "A power law is only a summary where the true law is not one: for variances such as a·d_k + b·d_k² the "
-        "exponent depends on which d_k were simulated and how precisely, which is why the comparison is with the "
-        "same fit to the exact variances, and not with a round number."
-    )
+def _refused(table):
+    parts = []
+    for row in table[~table["estimable"]].itertuples():
+        label, reason = style.ensemble_label(row.ensemble), [row.reason] if row.reason == row.reason else []
+        details = Listing((*reason, *_range(row).values()), "semicolon")
+        parts.append(Sentence("reading.details", {"label": label, "details": details}) if details.items else label)
+    if parts:
+        yield Sentence("reading.refused", {"parts": Listing(tuple(parts))})

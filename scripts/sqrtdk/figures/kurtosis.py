@@ -1,12 +1,11 @@
 """Figure: how fast the score becomes normal, by its excess kurtosis."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 20
 INPUTS = ("moments",)
-TITLE = "Excess kurtosis of q·k against d_k"
-QUESTION = "How wide must a head be for its scores to be nearly normal?"
 
 _NOTHING = "No excess kurtosis was estimated."
 _FEW = 9
@@ -106,43 +105,40 @@ def _no_ticks():
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     names = selection.order(table["ensemble"])
-    return Description(_caption(table, names), _alt(table, names), _reading(table, names), _caveat(table))
+    told = table[table["trusted"] & table["exact"].notna() & (table["excess_kurtosis_se"] > 0)]
+    inside = int(selection.covers(told["low"], told["high"], told["exact"]).sum())
+    covered = speaking.coverage(inside, len(told), Sentence("quantity"), "shared.cells")
+    reading = (*_normality(table, names), covered)
+    return Description(tuple(_caption(table, names)), _alt(table, names), reading, tuple(_caveat(table)))
 
 
-def _caption(table, names) -> str:
+def _caption(table, names):
+    values = {
+        "ensembles": speaking.counted(len(names), "shared.ensembles"),
+        "scores": speaking.span(table["n_scores"]),
+        "linear": numbers.significant(_LINEAR_BELOW, 1),
+    }
+    yield Sentence("caption.all", values)
     worst = table.loc[table["trusted"], "excess_kurtosis_se"].max()
-    largest = (
-        f" Largest standard error of a trusted estimate: {numbers.significant(worst, 2)}." if worst == worst else ""
-    )
-    return (
-        f"Excess kurtosis of q·k (0 for a normal law) against d_k for {numbers.counted(len(names), 'ensemble')}; "
-        f"{numbers.count_range(table['n_scores'])} scores a cell. The axis is linear within "
-        f"±{numbers.significant(_LINEAR_BELOW, 1)} and logarithmic beyond. Lines: exact. Markers: estimates with 95 % "
-        "intervals (Student's t, jackknife over independent blocks), hollow where the estimate cannot be "
-        f"trusted.{largest}"
-    )
+    if worst == worst:
+        yield Sentence("caption.error", {"worst": numbers.significant(worst, 2)})
 
 
-def _alt(table, names) -> str:
+def _alt(table, names):
     parts = []
     for name in names:
-        cells = table[(table["ensemble"] == name) & table["excess_kurtosis"].notna()].sort_values("d_k")
-        if cells.empty:
-            parts.append(f"{style.ensemble_label(name)} without an estimate")
-            continue
-        ends = cells.iloc[[0, -1]] if len(cells) > 1 else cells
-        spelled = " to ".join(
-            numbers.with_error(row.excess_kurtosis, row.excess_kurtosis_se) for row in ends.itertuples()
-        )
-        parts.append(f"{style.ensemble_label(name)} {spelled}")
-    low, high = table["d_k"].min(), table["d_k"].max()
-    span = f"from d_k = {low} to {high}" if low < high else f"at d_k = {low}"
-    return f"Small panels of excess kurtosis {span}, standard errors in brackets: {'; '.join(parts)}."
+        cells = table[(table["ensemble"] == name) & table["excess_kurtosis"].notna()]
+        ends = (selection.ends(cells, "d_k") or ())[: len(cells)]
+        spelled = [numbers.with_error(end["excess_kurtosis"], end["excess_kurtosis_se"]) for end in ends]
+        parts.append(speaking.series(name, spelled))
+    values = {"widths": speaking.widths(table["d_k"]), "parts": Listing(tuple(parts), "semicolon")}
+    return (Sentence("alt", values),)
 
 
 def _best(table):
@@ -150,41 +146,32 @@ def _best(table):
     return table["exact"].where(table["exact"].notna(), table["excess_kurtosis"].where(table["trusted"]))
 
 
-def _reading(table, names) -> str:
-    told = table[table["trusted"] & table["exact"].notna() & (table["excess_kurtosis_se"] > 0)]
-    inside = int(selection.covers(told["low"], told["high"], told["exact"]).sum())
-    return f"{_normality(table, names)} {selection.coverage_words(inside, len(told), 'excess kurtosis', 'cell')}"
-
-
-def _normality(table, names) -> str:
-    """Name the width from which on each ensemble is nearly normal, and those that never are."""
-    widest = table["d_k"].max()
-    never, reached = [], []
+def _normality(table, names):
+    """Name the width from which on each ensemble is nearly normal, and those that never are, the farthest first."""
+    never, reached, widest = [], [], table["d_k"].max()
     for name in names:
         cells = table[table["ensemble"] == name].assign(best=_best).dropna(subset="best").sort_values("d_k")
         if cells.empty:
             continue
-        far = cells[cells["best"].abs() >= _NEARLY_NORMAL]
-        if len(far) and far["d_k"].max() == cells["d_k"].max():
-            never.append(
-                f"{style.ensemble_label(name)} ({numbers.significant(cells['best'].iloc[-1], 2)} at d_k = "
-                f"{cells['d_k'].iloc[-1]})"
-            )
+        label, last = {"label": style.ensemble_label(name)}, cells.iloc[-1]
+        far = cells.loc[cells["best"].abs() >= _NEARLY_NORMAL, "d_k"].max()
+        if far == last["d_k"]:
+            values = label | {"value": numbers.significant(last["best"], 2), "d_k": numbers.count(last["d_k"])}
+            part = Sentence(f"reading.end.{'widest' if far == widest else 'narrower'}", values)
+            never.append((-abs(last["best"]), part))
         else:
-            first = cells.loc[cells["d_k"] > far["d_k"].max(), "d_k"].min() if len(far) else cells["d_k"].min()
-            reached.append(f"{style.ensemble_label(name)} from d_k = {first}")
-    limit = numbers.significant(_NEARLY_NORMAL, 1)
-    words = [f"The excess kurtosis stays under {limit} in size for {numbers.listing(reached)}."] if reached else []
+            first = cells.loc[~(cells["d_k"] <= far), "d_k"].min()
+            reached.append(Sentence("reading.from", label | {"d_k": numbers.count(first)}))
+    values = {"limit": numbers.significant(_NEARLY_NORMAL, 1), "d_k": numbers.count(widest)}
+    if reached:
+        yield Sentence("reading.reached", values | {"parts": speaking.few(reached)})
     if never:
-        words.append(f"It does not get there by d_k = {widest} for {numbers.listing(never)}.")
-    return " ".join(words)
+        parts = speaking.few(part for _, part in sorted(never, key=lambda pair: pair[0]))
+        yield Sentence(f"reading.never.{'rest' if reached else 'all'}", values | {"parts": parts})
 
 
-def _caveat(table) -> str:
+def _caveat(table):
     untrusted = int((~table["trusted"]).sum())
-    return (
-        f"{numbers.counted(untrusted, 'cell')} of {len(table)} {'is' if untrusted == 1 else 'are'} not trusted: the "
-        "eighth moment of the components is not finite, the blocks' contributions are too skewed for a normal "
-        "interval, or there is no scatter at all. An excess kurtosis near 0 does not make the tails normal: those of "
-        "q·k stay exponential for Gaussian components."
-    )
+    if untrusted:
+        yield speaking.counted(untrusted, "caveat.untrusted", total=numbers.count(len(table)))
+    yield Sentence("caveat.tails")

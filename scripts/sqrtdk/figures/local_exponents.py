@@ -1,17 +1,18 @@
 """Figure: the exponent of the variance between neighbouring widths, which shows crossovers and fractional exponents."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 3
 INPUTS = ("local_exponents",)
-TITLE = "The local exponent of the variance of q·k against d_k"
-QUESTION = "Is one power of d_k the law at every width, or does the exponent change on the way?"
 
 _NOTHING = "No exponent between two widths was estimated."
 _CONSTANT = 1e-6
 _CHANGE = 0.5
 """An exact exponent that moves by more than this from the narrowest pair to the widest has a crossover to mark."""
+_MOST_COLOURED = 6
+_OTHERS = style.Look("others", style.INK, "o", style.SOLID)
 
 
 def data(frames):
@@ -49,6 +50,17 @@ def _constant(table) -> list[str]:
         for name, rows in table.groupby("ensemble", sort=False)
         if rows["exact"].notna().all() and ((rows["exact"] - 1).abs() < _CONSTANT).all()
     ]
+
+
+def _coloured(table) -> list[str]:
+    """Return the ensembles that the upper panel tells apart: of many those farthest from 1 in standard errors."""
+    flat = _constant(table)
+    if len(flat) <= _MOST_COLOURED:
+        return flat
+    rows = table[table["ensemble"].isin(flat) & (table["se"] > 0)]
+    distance = ((rows["exponent"] - 1) / rows["se"]).abs().groupby(rows["ensemble"]).max()
+    farthest = distance.sort_values(ascending=False, kind="stable").index[:_MOST_COLOURED]
+    return [name for name in flat if name in farthest]
 
 
 def _crossovers(table) -> dict[str, float]:
@@ -101,14 +113,19 @@ def draw(frames):
 def _draw_flat(axes, table, looks, flat) -> None:
     """Draw all ensembles whose exact exponent is 1, moved sideways so that none hides another."""
     panels.reference(axes, 1)
+    coloured = _coloured(table)
     for place, name in enumerate(flat):
         rows = table[table["ensemble"] == name]
         x = rows["d_k"] * panels.dodge(place, len(flat), 0.3)
-        panels.points(axes, x, rows["exponent"], rows["ci_low"], rows["ci_high"], looks[name], size=2.6)
+        look, size = (looks[name], 3.4) if name in coloured else (_OTHERS, 1.8)
+        panels.points(axes, x, rows["exponent"], rows["ci_low"], rows["ci_high"], look, size=size)
     panels.d_k_axis(axes, table["d_k"].tolist() + table["d_k_low"].tolist())
     axes.set_ylabel("local exponent")
     axes.set_title(f"exactly 1: {numbers.counted(len(flat), 'ensemble')}", pad=3)
     axes.yaxis.set_major_formatter(panels.tick_text)
+    shown = [looks[name] for name in coloured] + [_OTHERS] * (len(coloured) < len(flat))
+    handles = [panels.key(look, line=False, markersize=1.8 if look is _OTHERS else 3.6) for look in shown]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.03), fontsize=8.5, labelspacing=0.25)
 
 
 def _heights(axes, table) -> None:
@@ -142,98 +159,87 @@ def _draw_one(axes, rows, look, mark: float | None) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(_caption(table), _alt(table), _reading(table), _caveat(table))
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    reading = (*_changes(table), *_steady(table), *_ranges(table), _covered(table))
+    return Description(tuple(_caption(table)), _alt(table), reading, tuple(_caveat(table)))
 
 
-def _caption(table) -> str:
-    flat, marks = _constant(table), _crossovers(table)
-    text = (
-        "Local exponent of the variance of q·k: the logarithm of the ratio of the variances at two neighbouring widths "
-        "over the logarithm of the ratio of the widths, against their geometric mean. Markers are estimates, bars are "
-        "95 % intervals, lines are exact."
-    )
+def _caption(table):
+    flat, coloured = _constant(table), _coloured(table)
+    yield Sentence("caption.all")
     if flat:
-        text += (
-            " Upper panel, moved sideways so that none hides another: "
-            f"{numbers.listing(selection.labels(flat))}, whose exact exponent is 1 at every width."
-        )
-    if marks:
-        text += " Dotted: where the exact exponent is half-way between its first and its last value."
+        yield Sentence("caption.flat", {"ensembles": speaking.counted(len(flat), "shared.ensembles")})
+    if len(coloured) < len(flat):
+        yield Sentence("caption.coloured", {"n": numbers.count(len(coloured))})
+    if _crossovers(table):
+        yield Sentence("caption.crossovers")
     if (table["quantity"] != "variance").any():
-        text += (
-            " IQR²: where the variance has no error, the exponent of the squared interquartile range stands in (hollow "
-            "markers), which is 1 once the score has a fixed shape of size √d_k."
-        )
-    return text
+        yield Sentence("caption.squared")
 
 
-def _ends(rows):
-    rows = rows.dropna(subset="exponent").sort_values("d_k")
-    return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
+def _ends(rows) -> list[str]:
+    """Return the estimates at the narrowest and the widest pair, as text; one where there is one pair, else none."""
+    ends = selection.ends(rows.dropna(subset="exponent"), "d_k") or ()
+    return [numbers.with_error(end["exponent"], end["se"]) for end in ends[: len(rows)]]
 
 
-def _alt(table) -> str:
+def _exact_ends(rows):
+    return rows.dropna(subset="exact").sort_values("d_k")["exact"].iloc[[0, -1]]
+
+
+def _alt(table):
     parts = []
     for name, rows in table.groupby("ensemble", sort=False):
-        ends, label = _ends(rows), style.ensemble_label(name)
-        if ends is None:
-            parts.append(f"{label} without an estimate")
-            continue
-        squared = " (interquartile range, squared)" if (rows["quantity"] != "variance").any() else ""
-        first, last = (numbers.with_error(end["exponent"], end["se"]) for end in ends)
-        parts.append(f"{label}{squared} {first}" + (f" to {last}" if len(rows) > 1 else ""))
-    return (
-        f"Panels of local exponents between d_k = {int(table['d_k_low'].min())} and {int(table['d_k_high'].max())}, "
-        f"narrowest to widest pair, standard errors in brackets: {'; '.join(parts)}."
-    )
+        part = speaking.series(name, _ends(rows))
+        squared = (rows["quantity"] != "variance").any()
+        parts.append(Sentence("alt.squared", {"part": part}) if squared else part)
+    values = {"low": numbers.count(table["d_k_low"].min()), "high": numbers.count(table["d_k_high"].max())}
+    return (Sentence("alt.all", values | {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _reading(table) -> str:
-    marks = _crossovers(table)
-    words = []
-    if marks:
-        spelled = []
-        for name, place in marks.items():
-            rows = table[table["ensemble"] == name].dropna(subset="exact").sort_values("d_k")
-            first, last = (numbers.significant(rows["exact"].iloc[end], 3) for end in (0, -1))
-            spelled.append(
-                f"{style.ensemble_label(name)} ({first} to {last}, half-way at d_k of about "
-                f"{numbers.significant(place, 2)})"
-            )
-        words.append(f"The exact exponent changes on the way for {numbers.listing(spelled)}.")
-    steady = []
-    for name, rows in table[~table["ensemble"].isin([*marks, *_constant(table)])].groupby("ensemble", sort=False):
-        last = rows.dropna(subset="exact").sort_values("d_k")["exact"].tail(1)
-        steady += [f"{style.ensemble_label(name)} {numbers.significant(value, 3)}" for value in last]
-    if steady:
-        words.append(f"At the widest pair the exact exponent of the others is {numbers.listing(steady)}.")
-    ranges = table[table["quantity"] != "variance"]
-    for name, rows in ranges.groupby("ensemble", sort=False):
+def _changes(table):
+    """Say whose exact exponent has a crossover, and where."""
+    parts = []
+    for name, place in _crossovers(table).items():
+        first, last = (numbers.significant(end, 3) for end in _exact_ends(table[table["ensemble"] == name]))
+        values = {"label": style.ensemble_label(name), "first": first, "last": last}
+        parts.append(Sentence("reading.change", values | {"d_k": numbers.significant(place, 2)}))
+    if parts:
+        yield Sentence("reading.changes", {"parts": Listing(tuple(parts))})
+
+
+def _steady(table):
+    """Say the exact exponent of the others in the end, those far from 1 first."""
+    others = table[~table["ensemble"].isin([*_crossovers(table), *_constant(table)]) & table["exact"].notna()]
+    ends = {name: _exact_ends(rows).iloc[-1] for name, rows in others.groupby("ensemble", sort=False)}
+    parts = [
+        Sentence("reading.end", {"label": style.ensemble_label(name), "value": numbers.significant(end, 3)})
+        for name, end in sorted(ends.items(), key=lambda pair: -abs(pair[1] - 1))
+    ]
+    if parts:
+        yield Sentence("reading.ends", {"parts": speaking.few(parts)})
+
+
+def _ranges(table):
+    for name, rows in table[table["quantity"] != "variance"].groupby("ensemble", sort=False):
         ends = _ends(rows)
-        if ends is not None:
-            first, last = (numbers.with_error(end["exponent"], end["se"]) for end in ends)
-            words.append(
-                f"The squared interquartile range of {style.ensemble_label(name)} has the exponent {first} at the "
-                f"narrowest pair and {last} at the widest."
-            )
+        if ends:
+            values = {"label": style.ensemble_label(name), "first": ends[0], "last": ends[-1]}
+            yield Sentence("reading.squared", values)
+
+
+def _covered(table) -> Sentence:
     told = table[table["exponent"].notna() & table["exact"].notna()]
     inside = int(selection.covers(told["ci_low"], told["ci_high"], told["exact"]).sum())
-    words.append(selection.coverage_words(inside, len(told), "local exponent", "pair"))
-    return " ".join(words)
+    return speaking.coverage(inside, len(told), Sentence("quantity"), "shared.pairs")
 
 
-def _caveat(table) -> str:
+def _caveat(table):
+    yield Sentence("caveat.all")
     missing = int(table["exponent"].isna().sum())
-    text = (
-        "Neighbouring exponents share a width: an estimate that came out large raises the exponent before it and "
-        "lowers the one after it."
-    )
     if missing:
-        text += (
-            f" {numbers.counted(missing, 'pair')} of {len(table)} without an estimate: a variance has no error there."
-        )
-    return text
+        yield speaking.counted(missing, "caveat.missing", total=numbers.count(len(table)))

@@ -1,12 +1,11 @@
 """Figure: the heads of trained networks, whose scaled logits need not have variance 1."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 19
 INPUTS = ("real_heads",)
-TITLE = "Trained heads: spread of the scaled logits, and the independence formula"
-QUESTION = "Do the scores of trained heads have the variance that the argument for the scale assumes?"
 
 _NOTHING = "No activations of trained heads were given to this run, so no trained head is shown."
 _MARGIN = 2.0
@@ -124,90 +123,62 @@ def _layer_axis(axes, groups, several: bool) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(_caption(table), _alt(table), f"{_spread(table)} {_independence(table)}", _CAVEAT)
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    reading = (*_spread(table), *_independence(table))
+    return Description((_caption(table),), (_alt(table),), reading, (Sentence("caveat"),))
 
 
-_CAVEAT = (
-    "Every head was measured on all token pairs of one text. Its tokens depend on each other, for which the jackknife "
-    "leaves out runs of neighbours; another kind of text may move the points further. Trained weights are one outcome "
-    "of training, not a sample of networks."
-)
+def _caption(table) -> Sentence:
+    parts = []
+    for dump, heads in table.groupby("dump", sort=False):
+        first = heads.iloc[0]
+        scaling = first["scaling"]
+        values = {
+            "dump": dump,
+            "heads": speaking.counted(len(heads), "shared.heads"),
+            "d_k": speaking.counts(sorted(set(heads["d_k"]))),
+            "tokens": numbers.count(first["n_tokens"]),
+            "scores": numbers.count(first["n_scores"]),
+            "rule": style.scaling_words(scaling).removeprefix("with "),
+        }
+        parts.append(Sentence(f"caption.{'unscaled' if scaling == 'none' else 'scaled'}", values))
+    return Sentence("caption.all", {"dumps": Listing(tuple(parts))})
 
 
-def _caption(table) -> str:
-    dumps = [
-        f"{dump} ({numbers.counted(len(heads), 'head')}, d_k = "
-        f"{numbers.listing(sorted({str(d) for d in heads['d_k']}))}, {numbers.count(heads['n_tokens'].iloc[0])} "
-        f"tokens, {numbers.count(heads['n_scores'].iloc[0])} scores a head, scaled "
-        f"{style.scaling_words(heads['scaling'].iloc[0])})"
-        for dump, heads in table.groupby("dump", sort=False)
-    ]
-    return (
-        f"Query and key activations of trained heads: {numbers.listing(dumps)}. Above: standard deviation of the "
-        "scaled logits within a row, which is what softmax sees. Below: variance of q·k over d_k E[q_i²] E[k_i²], "
-        "its value for independent components of equal variance and zero mean. Log axes; a point for each head, a dark "
-        "bar for the "
-        "median of a layer, vertical bars are 95 % intervals (jackknife over runs of tokens). The line marks 1."
-    )
+def _range(table, name: str) -> Sentence:
+    values = {"median": numbers.significant(table[name].median())}
+    for end, row in (("low", table.loc[table[name].idxmin()]), ("high", table.loc[table[name].idxmax()])):
+        values[end] = numbers.with_error(row[name], row[f"{name}_se"])
+        values[f"{end}_head"] = Sentence("head", {"layer": str(row["layer"]), "head": str(row["head"])})
+    return Sentence("range", values)
 
 
-def _named(row) -> str:
-    return f"layer {row['layer']}, head {row['head']}"
+def _alt(table) -> Sentence:
+    heads = speaking.counted(len(table), "shared.heads")
+    spread, ratio = (_range(table, name) for name in _QUANTITIES)
+    return Sentence("alt", {"heads": heads, "spread": spread, "ratio": ratio})
 
 
-def _range(table, name: str) -> str:
-    low, high = table.loc[table[name].idxmin()], table.loc[table[name].idxmax()]
-    return (
-        f"from {numbers.with_error(low[name], low[f'{name}_se'])} ({_named(low)}) to "
-        f"{numbers.with_error(high[name], high[f'{name}_se'])} ({_named(high)}), median "
-        f"{numbers.significant(table[name].median())}"
-    )
-
-
-def _alt(table) -> str:
-    return (
-        f"Two panels with one point for each of {numbers.counted(len(table), 'head')}, by layer. Standard deviation "
-        f"of scaled logits within a row: {_range(table, 'within_row_logit_std')}. Variance over the independence "
-        f"formula: {_range(table, 'independence_ratio')}."
-    )
-
-
-def _holding_one(table, name: str) -> int:
-    return int(selection.covers(table[f"{name}_low"], table[f"{name}_high"], 1.0).sum())
-
-
-def _spread(table) -> str:
+def _spread(table):
+    """Say whether the logits of a row are spread as the argument for the scale assumes."""
     name, total = "within_row_logit_std", len(table)
-    inside, far = _holding_one(table, name), int(((table[name] > _MARGIN) | (table[name] < 1 / _MARGIN)).sum())
-    verdict = (
-        "These trained heads do not keep the spread that the scale was made for"
-        if inside < total / 2
-        else "Most of these heads still have the spread that the scale was made for"
-    )
-    return (
-        f"The spread within a row runs {_range(table, name)}. The 95 % interval contains 1 for {inside} of "
-        f"{numbers.counted(total, 'head')}, and {far} {'is' if far == 1 else 'are'} more than a factor of "
-        f"{numbers.significant(_MARGIN)} away from it. {verdict}."
-    )
+    inside = int(selection.covers(table[f"{name}_low"], table[f"{name}_high"], 1.0).sum())
+    far = int(((table[name] > _MARGIN) | (table[name] < 1 / _MARGIN)).sum())
+    yield Sentence("reading.spread", {"range": _range(table, name)})
+    values = {"inside": numbers.count(inside), "heads": speaking.counted(total, "shared.heads")}
+    yield speaking.counted(far, "reading.near", margin=numbers.significant(_MARGIN), **values)
+    yield Sentence(f"reading.spread_is.{'lost' if inside < total / 2 else 'kept'}")
 
 
-def _independence(table) -> str:
+def _independence(table):
+    """Say on which side of the independence formula the variance lies."""
     name, total = "independence_ratio", len(table)
     low, high = int((table[f"{name}_high"] < 1).sum()), int((table[f"{name}_low"] > 1).sum())
-    inside = total - low - high
-    words = (
-        f"Against the independence formula the variance runs {_range(table, name)}; the interval lies above 1 for "
-        f"{high}, below 1 for {low}, and contains 1 for {inside}. "
-    )
-    if high > total / 2:
-        return (
-            words
-            + "In most heads the means and covariances of q and k line up, as those of independent components do not."
-        )
-    if low > total / 2:
-        return words + "In most heads q and k avoid each other's strong components, which makes the variance smaller."
-    return words + "No side has the majority of heads."
+    values = {"above": numbers.count(high), "below": numbers.count(low), "inside": numbers.count(total - low - high)}
+    yield Sentence("reading.ratio", values | {"range": _range(table, name)})
+    side = "above" if high > total / 2 else "below" if low > total / 2 else "neither"
+    yield Sentence(f"reading.side.{side}")

@@ -1,12 +1,11 @@
 """Figure: the distribution of Gaussian scores against its exact law."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 4
 INPUTS = ("score_histograms",)
-TITLE = "The distribution of q·k for Gaussian queries and keys"
-QUESTION = "Is the score normally distributed, as is often said?"
 
 _MOST_BINS = 64
 _WIDEST = 8.0
@@ -258,89 +257,71 @@ def _distances(table):
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    distances = _distances(table)
-    return Description(
-        _caption(table, distances),
-        _alt(distances),
-        f"{_reading(distances)} {_rate(table[table['panel'] == 'distance'])}".strip(),
-        _caveat(table[table["panel"] == "density"]),
-    )
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    rows, distances = table[table["panel"] == "distance"], _distances(table)
+    reading = (*_reading(distances), *_rate(rows))
+    caveat = Sentence("caveat", {"share": numbers.significant(_share_outside(table), 2)})
+    return Description((_caption(table, rows, distances),), (_alt(distances),), reading, (caveat,))
 
 
-def _caption(table, distances) -> str:
-    samples = numbers.listing([f"{numbers.count(n)} at d_k = {d_k}" for d_k, (_, _, n) in distances.items()])
-    return (
-        f"Distribution of q·k for {style.ensemble_label(table['ensemble'].iloc[0])} components in units of its "
-        "standard deviation √d_k, on a log axis. Points: share of simulated scores in a bin over its width. Solid "
-        "line: exact density |s|^v K_v(|s|) / (√π Γ(d_k/2) 2^v) with v = (d_k − 1)/2. Dashed line: normal density of "
-        f"the same variance. Scores: {samples}. Lower left: quantiles of the simulated scores against those of the "
-        f"exact law, on the diagonal if it is right (at least {_COUNTED} scores lie beyond each); the lines are the "
-        "quantiles of the normal. Lower right: largest distance "
-        "between the cumulative law and the normal one against d_k, exact (line), measured (points) and its limiting "
-        f"law {numbers.significant(_law(table[table['panel'] == 'distance']), 4)} / d_k (dashed)."
-    )
+def _caption(table, rows, distances) -> Sentence:
+    samples = [
+        Sentence("caption.scores", {"n": numbers.count(n), "d_k": numbers.count(d_k)})
+        for d_k, (_, _, n) in distances.items()
+    ]
+    values = {"label": style.ensemble_label(table["ensemble"].iloc[0]), "counted": numbers.count(_COUNTED)}
+    law = numbers.significant(_law(rows), 4)
+    return Sentence("caption.all", values | {"samples": Listing(tuple(samples)), "law": law})
 
 
-def _alt(distances) -> str:
+def _alt(distances) -> Sentence:
     parts = [
-        f"d_k = {d_k}: simulated {numbers.significant(measured, 2)}, normal {numbers.significant(normal, 2)}"
+        Sentence(
+            "alt.at",
+            {
+                "d_k": numbers.count(d_k),
+                "measured": numbers.significant(measured, 2),
+                "normal": numbers.significant(normal, 2),
+            },
+        )
         for d_k, (measured, normal, _) in distances.items()
     ]
-    return (
-        "Densities of the scaled score on a log axis with straight, heavier tails than the parabola of the normal, "
-        f"most at small d_k. Largest distance from the exact cumulative law, {'; '.join(parts)}."
-    )
+    return Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")})
 
 
-def _reading(distances) -> str:
+def _reading(distances):
+    """Say which law the simulated scores follow, and how the normal one approaches it."""
     fits = [d_k for d_k, (measured, normal, _) in distances.items() if measured < normal / 3]
     fails = [d_k for d_k in distances if d_k not in fits]
-    words = []
     if fits:
         worst = max(distances[d_k][0] for d_k in fits)
-        words.append(
-            f"At d_k = {numbers.listing(map(str, fits))} the simulated distribution lies much closer to the exact law "
-            f"than the normal does: at most {numbers.significant(worst, 2)} from it in cumulative share."
-        )
+        values = {"d_k": speaking.counts(fits), "worst": numbers.significant(worst, 2)}
+        yield Sentence("reading.fits", values)
     if fails:
-        words.append(
-            f"At d_k = {numbers.listing(map(str, fails))} the simulated distribution is not clearly closer to the "
-            "exact law than the normal is; there the histogram cannot tell the two apart, or the simulation is wrong."
-        )
+        yield Sentence("reading.fails", {"d_k": speaking.counts(fails)})
     widths = list(distances)
     first, last = distances[widths[0]][1], distances[widths[-1]][1]
     if len(widths) > 1 and last < first:
-        words.append(
-            "The normal comes closer as heads get wider: its largest error falls from "
-            f"{numbers.significant(first, 2)} at d_k = {widths[0]} to {numbers.significant(last, 2)} at d_k = "
-            f"{widths[-1]}. Its tails stay too light, for those of the score fall exponentially."
-        )
-    return " ".join(words)
+        values = {"first": numbers.significant(first, 2), "last": numbers.significant(last, 2)}
+        yield Sentence("reading.closer", values | {"low": numbers.count(widths[0]), "high": numbers.count(widths[-1])})
 
 
-def _rate(distances) -> str:
+def _rate(distances):
     """Say how fast the exact law approaches the normal one, and from where on its limiting law is good."""
     apart = (distances["exact_distance"] / distances["law_distance"] - 1).abs()
     good = distances["d_k"][apart < 0.01]
-    if good.empty or len(distances) < 2:
-        return ""
-    constant = numbers.significant(_law(distances), 4)
-    return (
-        f"The distance of the exact law is {constant} / d_k to within 1 % from d_k = {good.min()} up: at d_k = "
-        f"{distances['d_k'].max()} it is {numbers.significant(distances['exact_distance'].iloc[-1], 2)}."
-    )
+    if len(good) and len(distances) > 1:
+        values = {"law": numbers.significant(_law(distances), 4), "good": numbers.count(good.min())}
+        values |= {"d_k": numbers.count(distances["d_k"].max())}
+        yield Sentence("reading.rate", values | {"last": numbers.significant(distances["exact_distance"].iloc[-1], 2)})
 
 
-def _caveat(table) -> str:
-    outside = table[table["density"].isna()]
-    share = outside["count"].sum() / table.groupby("d_k")["n_scores"].first().sum()
-    return (
-        "No error bars: the scores of a block share queries and keys, so that a binomial error would be too small. "
-        f"Scores beyond the outermost bins (a share of {numbers.significant(float(share), 2)}) count in the distances "
-        "and are not drawn. The measured distance levels off at large d_k, where it is the scatter of the simulation. "
-        "The law holds for independent standard normal components only."
-    )
+def _share_outside(table) -> float:
+    """Return the share of scores beyond the outermost bins."""
+    bins = table[table["panel"] == "density"]
+    outside = bins.loc[bins["density"].isna(), "count"].sum()
+    return float(outside / bins.groupby("d_k")["n_scores"].first().sum())

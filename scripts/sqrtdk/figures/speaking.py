@@ -93,3 +93,29 @@ def move(pair, by: str, small: float) -> Sentence:
     if first[by] == last[by]:
         return Sentence("shared.change.single", {"last": numbers.with_error(last["estimate"], last["se"])})
     return change(first["estimate"], first["se"], last["estimate"], last["se"], small)
+
+
+def few(items, most: int = 6) -> Listing:
+    """Return items as a listing; of many the first ones, and how many others there are."""
+    items = list(items)
+    if len(items) > most + 1:
+        items[most:] = [Sentence("shared.others", {"n": numbers.count(len(items) - most)})]
+    return Listing(tuple(items))
+
+
+def widths(values) -> Sentence:
+    """Return the widths of heads that a figure spans: from d_k = 1 to 4096, or at d_k = 64."""
+    low, high = min(values), max(values)
+    spelled = {"low": numbers.count(low), "high": numbers.count(high)}
+    return Sentence(f"shared.widths.{'one' if low == high else 'many'}", spelled)
+
+
+def at_width(ensemble: str, d_k: int) -> Sentence:
+    """Return a cell of the simulation by its ensemble and width: Gaussian at d_k = 64."""
+    return Sentence("shared.at_width", {"label": style.ensemble_label(ensemble), "d_k": numbers.count(d_k)})
+
+
+def series(ensemble: str, texts: list[str]) -> Sentence:
+    """Return what an ensemble has at the ends of its series: Gaussian 1.00(1) to 4096(3), or that it has nothing."""
+    found = {"label": style.ensemble_label(ensemble)} | ({"ends": ends(texts)} if texts else {})
+    return Sentence(f"shared.series.{'told' if texts else 'missing'}", found)

@@ -1,12 +1,13 @@
 """Figure: the variance of q·k against d_k, and its ratio to the exact variance."""
 
+import math
+
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, grouping, panels, saving, selection
+from sqrtdk.figures import Description, grouping, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 1
 INPUTS = ("moments",)
-TITLE = "The variance of q·k against d_k"
-QUESTION = "How does the variance of the attention score grow with the width of a head?"
 
 _FEW = 9
 _LEGEND = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.03), "fontsize": 8.5, "labelspacing": 0.25}
@@ -131,139 +132,114 @@ def _draw_ratio(axes, cells, widths, look, last: bool) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty or table["variance"].isna().all():
-        nothing = "No ensemble with a variance was simulated, so there is nothing to show."
-        return Description(nothing, nothing, nothing, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     names = selection.order(table["ensemble"])
-    return Description(_caption(table, names), _alt(table, names), _reading(table, names), _caveat(table))
+    return Description(_caption(table, names), _alt(table, names), _reading(table, names), tuple(_caveat(table)))
 
 
-def _caption(table, names) -> str:
-    relative = table["variance_se"] / table["variance"]
-    worst = table.loc[relative.idxmax()] if relative.notna().any() else None
-    text = (
-        f"Variance of the score q·k against the head width d_k for {numbers.counted(len(names), 'ensemble')}: "
-        f"{numbers.counted(len(table), 'cell')} of {numbers.count_range(table['n_scores'])} scores each. Markers are "
-        "estimates (hollow without a standard error), lines are exact variances, bars are 95 % intervals (Student's t "
-        f"between independent blocks), mostly smaller than the markers. {_groups(table)}Small panels: estimate divided "
-        "by exact variance, less 1, each with its own vertical scale."
-    )
-    if worst is not None:
-        text += (
-            f" Largest relative standard error: {numbers.percent(relative.max(), 2)} "
-            f"({style.ensemble_label(worst['ensemble'])}, d_k = {worst['d_k']}); median "
-            f"{numbers.percent(relative.median(), 2)}."
-        )
-    return text
+def _caption(table, names):
+    values = {
+        "ensembles": speaking.counted(len(names), "shared.ensembles"),
+        "cells": speaking.counted(len(table), "shared.cells"),
+        "scores": speaking.span(table["n_scores"]),
+    }
+    return Sentence("caption.all", values), *_groups(table), Sentence("caption.small"), *_precision(table)
 
 
-def _groups(table) -> str:
+def _groups(table):
     """Say what the panel of proportional variances holds, and whose law is one and the same."""
     flat = table[table["growth"] == grouping.PROPORTIONAL]
     groups = grouping.alike(flat)
-    if len(groups) < 2:
-        return ""
-    words = (
-        f"Panel below: variance / d_k of the {numbers.counted(flat['ensemble'].nunique(), 'ensemble')} whose variance "
-        "is proportional to d_k at the widest heads. "
-    )
-    for group in groups:
-        if len(group) > 1:
-            words += f"One exact law, and one marker, belongs to {numbers.listing(selection.labels(group))}. "
-    return words
+    if len(groups) > 1:
+        ensembles = speaking.counted(flat["ensemble"].nunique(), "shared.ensembles")
+        yield Sentence("caption.below", {"ensembles": ensembles})
+        for group in groups:
+            if len(group) > 1:
+                yield Sentence("caption.one_law", {"names": speaking.few(selection.labels(group))})
+
+
+def _precision(table):
+    relative = table["variance_se"] / table["variance"]
+    if relative.notna().any():
+        worst = table.loc[relative.idxmax()]
+        values = {"worst": numbers.percent(relative.max(), 2), "median": numbers.percent(relative.median(), 2)}
+        yield Sentence("caption.error", values | {"cell": speaking.at_width(worst["ensemble"], worst["d_k"])})
 
 
 def _ends(table, name):
-    cells = table[(table["ensemble"] == name) & table["variance"].notna()].sort_values("d_k")
-    return (cells.iloc[0], cells.iloc[-1]) if len(cells) else None
+    cells = table[(table["ensemble"] == name) & table["variance"].notna()]
+    return selection.ends(cells, "d_k")
 
 
-def _alt(table, names) -> str:
+def _alt(table, names):
     parts = []
     for name in names:
-        ends = _ends(table, name)
-        if ends is None:
-            parts.append(f"{style.ensemble_label(name)}: no variance")
-            continue
-        first, last = ends
-        spelled = numbers.with_error(first["variance"], first["variance_se"])
-        if len(table.loc[table["ensemble"] == name, "d_k"].unique()) > 1:
-            spelled += f" to {numbers.with_error(last['variance'], last['variance_se'])}"
-        parts.append(f"{style.ensemble_label(name)} {spelled}")
-    low, high = table["d_k"].min(), table["d_k"].max()
-    span = f"from d_k = {low} to {high}" if low < high else f"at d_k = {low}"
+        ends = _ends(table, name) or ()
+        if len(ends) and ends[0]["d_k"] == ends[1]["d_k"]:
+            ends = ends[:1]
+        parts.append(speaking.series(name, [numbers.with_error(end["variance"], end["variance_se"]) for end in ends]))
+    values = {"widths": speaking.widths(table["d_k"]), "parts": Listing(tuple(parts), "semicolon")}
     deviation = (table["ratio"] - 1).abs().max()
-    off = (
-        f" No point is further than {numbers.percent(deviation, 2)} from its exact value."
-        if deviation == deviation
-        else ""
-    )
-    return f"Log-log plot of the variance of q·k {span}, standard errors in brackets: {'; '.join(parts)}.{off}"
+    off = [Sentence("alt.deviation", {"deviation": numbers.percent(deviation, 2)})] if deviation == deviation else []
+    return Sentence("alt.all", values), *off
 
 
-def _reading(table, names) -> str:
+def _reading(table, names):
     told = table[(table["variance_se"] > 0) & table["exact"].notna()]
     inside = int(selection.covers(told["ratio_low"], told["ratio_high"], 1).sum())
-    return f"{_growth(table, names)} {selection.coverage_words(inside, len(told), 'variance', 'cell')}"
+    covered = speaking.coverage(inside, len(told), Sentence("quantity"), "shared.cells")
+    return *_growth(table, names), covered
 
 
-def _growth(table, names) -> str:
+def _growth(table, names):
     """Say whose variance grows as d_k does, from the estimates at the narrowest and the widest head."""
-    if table["d_k"].nunique() < 2:
-        return f"Only d_k = {table['d_k'].iloc[0]} was simulated, so no growth can be read."
+    low, high = table["d_k"].min(), table["d_k"].max()
+    if low == high:
+        yield Sentence("reading.one_width", {"d_k": numbers.count(low)})
+        return
     proportional, other = [], []
     for name in names:
-        ends = _ends(table, name)
-        if ends is None or ends[0]["d_k"] == ends[1]["d_k"] or not ends[0]["variance"] > 0:
+        found = _factor(_ends(table, name))
+        if found is None:
             continue
-        if any(end["variance_se"] != end["variance_se"] for end in ends):
-            continue  # without an error no growth can be told
-        factor = ends[1]["variance"] / ends[0]["variance"]
-        growth = ends[1]["d_k"] / ends[0]["d_k"]
-        error = (
-            factor
-            * (
-                (ends[0]["variance_se"] / ends[0]["variance"]) ** 2
-                + (ends[1]["variance_se"] / ends[1]["variance"]) ** 2
-            )
-            ** 0.5
-        )
+        factor, error, growth = found
         if abs(factor - growth) <= 3 * error:
             proportional.append(style.ensemble_label(name))
         else:
-            faster = "more" if factor > growth else "less"
-            other.append(f"{style.ensemble_label(name)} ({faster}: {numbers.with_error(factor, error)} times)")
-    low, high = table["d_k"].min(), table["d_k"].max()
-    span = f"From d_k = {low} to {high}, a factor of {numbers.significant(high / low)},"
-    if table.groupby("ensemble")["d_k"].agg(["min", "max"]).nunique().max() > 1:
-        span = "From its narrowest to its widest head"
-    words = []
+            values = {"label": style.ensemble_label(name), "factor": numbers.with_error(factor, error)}
+            part = Sentence(f"reading.factor.{'more' if factor > growth else 'less'}", values)
+            other.append((-abs(math.log(abs(factor) / growth)) if factor else -math.inf, part))
+    common = table.groupby("ensemble")["d_k"].agg(["min", "max"]).nunique().max() == 1
+    spelled = {"low": numbers.count(low), "high": numbers.count(high), "factor": numbers.significant(high / low)}
+    span = Sentence(f"reading.span.{'common' if common else 'own'}", spelled)
     if proportional:
-        words.append(
-            f"{span} the variance grows by the same factor, within three standard errors, for "
-            f"{numbers.listing(proportional)}."
-        )
+        yield Sentence("reading.same", {"span": span, "names": speaking.few(proportional)})
     if other:
-        lead = "It does not for" if proportional else f"{span} the variance grows by another factor for"
-        words.append(f"{lead} {numbers.listing(other)}.")
-    return " ".join(words)
+        parts = speaking.few(part for _, part in sorted(other, key=lambda pair: pair[0]))
+        yield Sentence(f"reading.other.{'rest' if proportional else 'all'}", {"span": span, "parts": parts})
 
 
-def _caveat(table) -> str:
-    capped = table[table["stopped_by"] == "max_scalars"]
+def _factor(ends) -> tuple[float, float, float] | None:
+    """Return the factor of the variance between two widths, its error, and the factor of d_k; None without an error."""
+    if ends is None or ends[0]["d_k"] == ends[1]["d_k"] or not ends[0]["variance"] > 0:
+        return None
+    if any(end["variance_se"] != end["variance_se"] for end in ends):
+        return None
+    factor = ends[1]["variance"] / ends[0]["variance"]
+    first, last = (end["variance_se"] / end["variance"] for end in ends)
+    return factor, factor * math.hypot(first, last), ends[1]["d_k"] / ends[0]["d_k"]
+
+
+def _caveat(table):
+    yield Sentence("caveat.all")
+    capped = int((table["stopped_by"] == "max_scalars").sum())
+    if capped:
+        yield speaking.counted(capped, "caveat.capped", total=numbers.count(len(table)))
     degenerate = table[table["stopped_by"] == "degenerate"]
-    words = ["An interval speaks of the simulation, not of trained heads."]
-    if len(capped):
-        words.append(
-            f"{numbers.counted(len(capped), 'cell')} of {len(table)} stopped at the cost limit before the requested "
-            "precision; their bars are longer."
-        )
     if len(degenerate):
-        words.append(f"No interval where the estimate cannot scatter: {_cells(degenerate)}.")
-    return " ".join(words)
-
-
-def _cells(rows) -> str:
-    return numbers.listing([f"{style.ensemble_label(row.ensemble)} at d_k = {row.d_k}" for row in rows.itertuples()])
+        cells = speaking.few(speaking.at_width(row.ensemble, row.d_k) for row in degenerate.itertuples())
+        yield Sentence("caveat.degenerate", {"cells": cells})
