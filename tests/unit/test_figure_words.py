@@ -180,6 +180,27 @@ def test_gradients_are_read_from_the_numbers():
     assert "nothing to compare" in _reading("gradients", gradient_magnitude=lonely)
 
 
+@pytest.mark.parametrize(
+    ("plain", "scaled", "words"),
+    [
+        (0.9, 0.2, "Without a scale a few rows, those in which two keys nearly tie, keep most"),
+        (0.4, 0.2, "Without a scale the gradient is shared less evenly among the rows."),
+        (0.2, 0.4, "With the scale the gradient is shared less evenly among the rows than without."),
+        (0.2, 0.2, "share the gradient alike"),
+    ],
+)
+def test_who_holds_the_gradient_is_read_from_the_numbers(plain, scaled, words):
+    table = synthetic.frames()["gradient_distribution"]
+    for rule, share in (("none", plain), ("1/sqrt(d_k)", scaled)):
+        cells = (table["scaling"] == rule) & (table["measure"] == "grad_logits")
+        table.loc[cells & (table["statistic"] == "top_tenth_energy"), ["estimate", "se"]] = share, 0.01
+        table.loc[cells & (table["statistic"] == "below_1e-3"), ["estimate", "high"]] = 0.0, 0.003
+    text = _reading("gradient-distribution", gradient_distribution=table)
+    assert words in text
+    assert "less than 0.30 % of the rows are below 10⁻³ (less than 0.30 %)" in text
+    assert f"holds {100 * plain:.0f}(1) % of the energy ({100 * scaled:.0f}(1) %)" in text
+
+
 def test_the_median_crossing_is_where_the_curves_meet():
     assert panels.crossing([1, 4, 16], [3.0, 1.0, -1.0], 0.0) == pytest.approx(8.0)
     assert panels.crossing([16, 1, 4], [-1.0, 3.0, 1.0], 0.0) == pytest.approx(8.0)

@@ -67,12 +67,12 @@ class TestAttentionMaps:
 
     def test_words_follow_the_numbers(self):
         words = _describe("attention-maps")
-        assert re.search(r"16 of 16 without a scale and 0 of 16 with 1/√d_k", words.reading)
+        assert re.search(r"16 of 16 without a scale; 0 of 16 with 1/√d_k", words.reading)
         assert "prefers the same key in both rows" in words.reading
         table = synthetic.frames()["attention_maps"]
         table["scaling"] = table["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
         turned = _describe("attention-maps", attention_maps=table)
-        assert "0 of 16 without a scale and 16 of 16 with 1/√d_k" in turned.reading
+        assert "0 of 16 without a scale; 16 of 16 with 1/√d_k" in turned.reading
         shuffled = table.copy()
         first = shuffled["scaling"] == "none"
         shuffled.loc[first, ["weight_1", "weight_2"]] = shuffled.loc[first, ["weight_2", "weight_1"]].to_numpy()

@@ -1,12 +1,11 @@
 """Figure: one block's attention matrix in heads of growing width, without a scale and with the usual one."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, heat, panels, saving, selection
+from sqrtdk.figures import Description, heat, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 5
 INPUTS = ("attention_maps", "softmax_saturation")
-TITLE = "Attention matrices of one block against d_k"
-QUESTION = "What does attention look like in a wide head, with the scale and without?"
 
 _EDGES = [(i / 10) ** 2 for i in range(11)]
 """Weights at which the colour changes, at equal steps of their root: small weights are most of a matrix."""
@@ -129,69 +128,53 @@ def _below(rows) -> str:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(_caption(table), _alt(table), _reading(table), _CAVEAT)
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    return Description(_caption(table), (_alt(table),), _reading(table), (Sentence("caveat"),))
 
 
-_CAVEAT = (
-    "One draw of random queries and keys, not a trained head: which key a query picks is chance. Colours step with the "
-    "root of the weight, so that small weights look larger than they are."
-)
+def _n_keys(table) -> str:
+    return numbers.count(_weights(table).shape[1])
 
 
-def _caption(table) -> str:
-    n_queries, n_keys = table["query"].max(), _weights(table).shape[1]
-    text = (
-        f"Attention weights of {n_queries} standard normal queries (rows) over {n_keys} keys (columns): one draw, with "
-        f"seed {table['seed'].iloc[0]}. A narrow head takes the first components of the widest one, so that all "
-        "matrices show the same block. Under each: effective keys 1/Σp², averaged over its queries"
-    )
-    measured = table["mean_effective_keys"].notna().any()
-    return text + (
-        "; below that the mean over many independent blocks, its standard error in brackets." if measured else "."
-    )
+def _caption(table) -> tuple[Sentence, ...]:
+    values = {"n_queries": numbers.count(table["query"].max()), "n_keys": _n_keys(table)}
+    block = Sentence("caption.block", values | {"seed": str(table["seed"].iloc[0])})
+    return (block, Sentence("caption.means")) if table["mean_effective_keys"].notna().any() else (block,)
 
 
-def _effective(table, rule: str) -> list[tuple[int, float]]:
-    return [(d_k, rows["effective_keys"].mean()) for which, d_k, rows in _matrices(table) if which == rule]
+def _alt(table) -> Sentence:
+    found = {}
+    for rule, d_k, rows in _matrices(table):
+        found.setdefault(rule, []).append((d_k, rows["effective_keys"].mean()))
+    moves = []
+    for rule, ends in found.items():
+        (low, first), (high, last) = ((numbers.count(d), numbers.significant(x, 2)) for d, x in (ends[0], ends[-1]))
+        values = {"rule": speaking.rule(rule), "low": low, "high": high, "first": first, "last": last}
+        moves.append(Sentence("alt.single" if low == high else "alt.move", values))
+    return Sentence("alt.all", {"n_keys": _n_keys(table), "moves": Listing(tuple(moves), "semicolon")})
 
 
-def _move(table, rule: str) -> str:
-    ends = _effective(table, rule)
-    (low, first), (high, last) = ends[0], ends[-1]
-    if low == high:
-        return f"they are {numbers.significant(first, 2)} at d_k = {low}"
-    return f"from d_k = {low} to {high} they go from {numbers.significant(first, 2)} to {numbers.significant(last, 2)}"
-
-
-def _alt(table) -> str:
-    moves = [f"{style.scaling_words(rule)} {_move(table, rule)}" for rule in style.scalings(table["scaling"])]
-    return (
-        f"Square heat maps of attention weights, one for each width. Effective keys of {_weights(table).shape[1]}: "
-        f"{'; '.join(moves)}."
-    )
-
-
-def _reading(table) -> str:
+def _reading(table) -> tuple[Sentence, ...]:
     """Say how many queries give most of their attention to one key in the widest head, for each rule."""
-    words = []
-    d_k = table["d_k"].max()
+    d_k, parts = table["d_k"].max(), []
     for rule in style.scalings(table["scaling"]):
         rows = table[(table["scaling"] == rule) & (table["d_k"] == d_k)]
-        hot = int((rows["largest_weight"] > _ONE_HOT).sum())
-        words.append(f"{hot} of {len(rows)} {style.scaling_words(rule)}")
-    text = f"Queries that give more than half of their attention to one key at d_k = {d_k}: {numbers.listing(words)}."
-    shared = _same_keys(table)
-    return f"{text} {shared}".strip()
+        hot = numbers.count((rows["largest_weight"] > _ONE_HOT).sum())
+        parts.append(
+            Sentence("reading.rule", {"hot": hot, "count": numbers.count(len(rows)), "rule": speaking.rule(rule)})
+        )
+    values = {"d_k": numbers.count(d_k), "parts": Listing(tuple(parts), "semicolon")}
+    return Sentence("reading.one_hot", values), *_same_keys(table)
 
 
-def _same_keys(table) -> str:
+def _same_keys(table) -> tuple[Sentence, ...]:
     """Say that a scale leaves the order of the keys as it is, where the matrices show it."""
     best = table.assign(best=_weights(table).to_numpy().argmax(axis=1))
     together = best.groupby(["d_k", "query"])["best"].nunique()
     if table["scaling"].nunique() < 2 or together.max() > 1:
-        return ""
-    return "Each query prefers the same key in both rows: the scale changes how sharp a choice is, not the choice."
+        return ()
+    return (Sentence("reading.same_keys"),)

@@ -1,12 +1,11 @@
 """Figure: how the size of a row's gradient is distributed over rows, and who holds the energy."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 11
 INPUTS = ("gradient_distribution", "gradient_magnitude")
-TITLE = "Gradients of single rows: their distribution with and without a scale"
-QUESTION = "Do all rows lose their gradient, or do a few keep all of it?"
 
 _MEASURE = "grad_logits"
 _WANTED_D_K, _WANTED_N_KEYS = (64, 512), (64, 1024)
@@ -153,115 +152,94 @@ def _statistic(statistics, rule: str, n: int, d_k: int, name: str, measure: str 
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     statistics = _cells(frames)
-    return Description(_caption(table), _alt(table, statistics), _reading(table, statistics), _CAVEAT)
+    values = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "rows": speaking.span(table["n_rows"])}
+    reading = _reading(table, statistics)
+    return Description((Sentence("caption", values),), _alt(table, statistics), reading, (Sentence("caveat"),))
 
 
-_CAVEAT = (
-    "The gradient that arrives at the weights is drawn independent of them, with variance 1 for each key; in training "
-    "it depends on the loss. A row whose gradient is small here gives little to this step, but rows differ from step "
-    "to step: what a parameter receives is the sum over rows, to which the few large ones contribute most."
-)
-
-
-def _caption(table) -> str:
-    rows = numbers.count_range(table["n_rows"])
-    return (
-        f"Share of attention rows ({style.ensemble_label(table['ensemble'].iloc[0])} queries and keys) whose gradient "
-        "with respect to the logits has a norm below the value on the axis, one panel for each d_k and number of keys "
-        "n, one curve for each scale rule. Small markers: quantiles, with 95 % intervals from between independent "
-        f"blocks as shaded bands; {rows} rows a curve. Large markers: root mean square (filled) and median (hollow). "
-        "The vertical line is at 10⁻³. Percentages: share of the sum of squared norms that the tenth of the rows with "
-        "the largest gradients has. All rules see the same draws; norms below 10⁻⁹ are left of the panels."
-    )
-
-
-def _below(row) -> str:
+def _below(row) -> object:
     """Spell a share of rows below a threshold, or its bound where no row, or every row, is."""
     if row["estimate"] == 0:
-        return f"less than {numbers.significant(100 * row['high'], 2)} %"
+        return Sentence("below.less", {"bound": f"{numbers.significant(100 * row['high'], 2)} %"})
     if row["estimate"] == 1:
-        return f"more than {numbers.percent(row['low'])}"
+        return Sentence("below.more", {"bound": numbers.percent(row["low"])})
+    return _share(row)
+
+
+def _share(row) -> str:
     if row["se"] == row["se"]:
         return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
     return numbers.percent(row["estimate"])
 
 
-def _energy(row) -> str:
-    if row is None or row["estimate"] != row["estimate"]:
-        return "no energy at all"
-    if row["se"] == row["se"]:
-        return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
-    return numbers.percent(row["estimate"])
+def _energy(row) -> object:
+    return _share(row) if row["estimate"] == row["estimate"] else Sentence("no_energy")
 
 
-def _alt(table, statistics) -> str:
-    parts = []
-    rules = [rule for rule in style.scalings(table["scaling"]) if rule in (_UNSCALED, _SCALED)]
-    for n in sorted(set(table["n_keys"])):
-        for d_k in sorted(set(table["d_k"])):
-            for rule in rules or style.scalings(table["scaling"]):
-                below = _statistic(statistics, rule, n, d_k, _VANISHED)
-                cell = table[(table["n_keys"] == n) & (table["d_k"] == d_k) & (table["scaling"] == rule)]
-                if below is not None and len(cell):
-                    median = cell.loc[(cell["share_of_rows"] - 0.5).abs().idxmin(), "norm"]
-                    parts.append(
-                        f"d_k = {d_k}, n = {n}, {style.scaling_words(rule)}: median {numbers.significant(median, 2)}, "
-                        f"root mean square {numbers.significant(cell['rms'].iloc[0], 2)}, {_below(below)} of rows "
-                        "below 10⁻³"
-                    )
-    return f"Cumulative curves of gradient norms over rows on a log axis. {'; '.join(parts)}."
+def _places(table) -> list[tuple[int, int, dict]]:
+    """Return number of keys and width of each panel, and both as values of a sentence."""
+    places = ((n, d_k) for n in sorted(set(table["n_keys"])) for d_k in sorted(set(table["d_k"])))
+    return [(n, d_k, {"n": numbers.count(n), "d_k": numbers.count(d_k)}) for n, d_k in places]
 
 
-def _reading(table, statistics) -> str:
+def _alt(table, statistics) -> tuple[Sentence, ...]:
+    every = style.scalings(table["scaling"])
+    rules, parts = [rule for rule in every if rule in (_UNSCALED, _SCALED)] or every, []
+    for n, d_k, place in _places(table):
+        for rule in rules:
+            below = _statistic(statistics, rule, n, d_k, _VANISHED)
+            cell = table[(table["n_keys"] == n) & (table["d_k"] == d_k) & (table["scaling"] == rule)]
+            if below is not None and len(cell):
+                median = cell.loc[(cell["share_of_rows"] - 0.5).abs().idxmin(), "norm"]
+                sizes = {"median": numbers.significant(median, 2), "rms": numbers.significant(cell["rms"].iloc[0], 2)}
+                values = place | sizes | {"rule": speaking.rule(rule), "below": _below(below)}
+                parts.append(Sentence("alt.rule", values))
+    return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
+
+
+def _reading(table, statistics) -> tuple[Sentence, ...]:
     if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
-        return "Without both the unscaled and the 1/√d_k rule in this run, there is nothing to compare."
-    words = []
-    for n in sorted(set(table["n_keys"])):
-        for d_k in sorted(set(table["d_k"])):
-            found = [
-                _statistic(statistics, rule, n, d_k, name)
-                for name in (_VANISHED, "top_tenth_energy")
-                for rule in (_UNSCALED, _SCALED)
-            ]
-            if all(row is not None for row in found):
-                words.append(
-                    f"at d_k = {d_k} and n = {n}, {_below(found[0])} of the unscaled rows are below 10⁻³ "
-                    f"({_below(found[1])} with 1/√d_k), and the tenth with the largest gradients holds "
-                    f"{_energy(found[2])} of the energy ({_energy(found[3])})"
-                )
+        return (Sentence("reading.alone"),)
+    parts = []
+    for n, d_k, place in _places(table):
+        below, energy = (
+            [_statistic(statistics, rule, n, d_k, name) for rule in (_UNSCALED, _SCALED)]
+            for name in (_VANISHED, "top_tenth_energy")
+        )
+        if all(row is not None for row in (*below, *energy)):
+            values = {"below": _below(below[0]), "scaled_below": _below(below[1])}
+            values |= {"energy": _energy(energy[0]), "scaled_energy": _energy(energy[1])}
+            parts.append(Sentence("reading.place", place | values))
+    lead = (Sentence("reading.all", {"parts": Listing(tuple(parts), "semicolon")}),) if parts else ()
     d_k, n = max(table["d_k"]), max(table["n_keys"])
-    verdict = _verdict(*(_statistic(statistics, rule, n, d_k, "top_tenth_energy") for rule in (_UNSCALED, _SCALED)))
-    return " ".join(filter(None, [selection.sentence("; ".join(words)) if words else "", verdict, _query(statistics)]))
+    rows = (_statistic(statistics, rule, n, d_k, "top_tenth_energy") for rule in (_UNSCALED, _SCALED))
+    return *lead, *_verdict(*rows), *_query(statistics)
 
 
-def _verdict(plain, scaled) -> str:
+def _verdict(plain, scaled) -> tuple[Sentence, ...]:
     """Say whether the unscaled rows hold their gradient more unevenly, at the largest width and number of keys."""
     if plain is None or scaled is None or not abs(plain["estimate"] - scaled["estimate"]) >= 0:
-        return ""
+        return ()
     if abs(plain["estimate"] - scaled["estimate"]) <= selection.noise(plain["se"], scaled["se"]):
-        return "Both rules share the gradient alike among the rows, within three standard errors."
-    if plain["estimate"] > scaled["estimate"]:
-        return (
-            "Without a scale a few rows, those in which two keys nearly tie, keep most of the gradient, and the others "
-            "lose theirs; with the scale all rows have about the same."
-            if plain["estimate"] > 0.5
-            else "Without a scale the gradient is shared less evenly among the rows."
-        )
-    return "With the scale the gradient is shared less evenly among the rows than without."
+        verdict = "alike"
+    elif plain["estimate"] < scaled["estimate"]:
+        verdict = "more_even"
+    else:
+        verdict = "few" if plain["estimate"] > 0.5 else "less_even"
+    return (Sentence(f"reading.verdict.{verdict}"),)
 
 
-def _query(statistics) -> str:
+def _query(statistics) -> tuple[Sentence, ...]:
     """Say the same of the gradient that reaches the query, at the widest and longest."""
     n, d_k = max(statistics["n_keys"]), max(statistics["d_k"])
     found = [_statistic(statistics, rule, n, d_k, _VANISHED, "grad_query") for rule in (_UNSCALED, _SCALED)]
     if any(row is None for row in found):
-        return ""
-    return (
-        f"Of the gradients with respect to the query at d_k = {d_k} and n = {n}, {_below(found[0])} are below 10⁻³ "
-        f"without a scale, and {_below(found[1])} with 1/√d_k."
-    )
+        return ()
+    values = {"n": numbers.count(n), "d_k": numbers.count(d_k), "plain": _below(found[0]), "scaled": _below(found[1])}
+    return (Sentence("reading.query", values),)

@@ -1,12 +1,11 @@
 """Figure: the size of the gradient that attention passes back, as root mean square and as median."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 10
 INPUTS = ("gradient_magnitude", "gradient_crossovers", "gradient_decomposition")
-TITLE = "Gradients through softmax against d_k: root mean square and median"
-QUESTION = "Do gradients vanish in wide heads without the scale?"
 
 _MEASURES = ("grad_logits", "grad_query")
 _WORDS = {"grad_logits": "logits", "grad_query": "query"}
@@ -150,87 +149,21 @@ def _pair(table, measure: str, n: int, d_k: int, column: str):
     return plain, scaled
 
 
-def _compared(pair, column: str) -> str:
+def _compared(pair, column: str) -> Sentence:
+    """Say how many times larger or smaller than the scaled size the unscaled one is."""
     plain, scaled = pair
-    values = f"{_size(plain, column)} against {_size(scaled, column)}"
-    ratio = plain[column] / scaled[column]
-    if abs(plain[column] - scaled[column]) <= selection.noise(plain[f"{column}_se"], scaled[f"{column}_se"]):
-        return f"the same within three standard errors ({values})"
-    if ratio == 0:
-        return f"zero ({values})"
-    factor = numbers.significant(ratio if ratio > 1 else 1 / ratio, 2)
-    return f"{factor} times {'larger' if ratio > 1 else 'smaller'} ({values})"
+    values = {"plain": _size(plain, column), "scaled": _size(scaled, column)}
+    order = _order(plain, scaled, column)
+    if order == 0:
+        return Sentence("compared.same", values)
+    if plain[column] == 0:
+        return Sentence("compared.zero", values)
+    factor = numbers.significant((plain[column] / scaled[column]) ** order, 2)
+    return Sentence(f"compared.{_ORDERS[order]}", values | {"factor": factor})
 
 
 def _size(row, column: str) -> str:
     return numbers.with_error(row[column], row[f"{column}_se"])
-
-
-def describe(frames) -> Description:
-    """Put the figure into words."""
-    table = data(frames)
-    if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    return Description(_caption(table), _alt(table), _reading(frames, table), _CAVEAT)
-
-
-_CAVEAT = (
-    "The gradient that arrives at the weights is drawn independent of them, with variance 1 for each key; in a "
-    "network it depends on the values and on the loss. The mean square over independent rows is what adds up in a "
-    "parameter's gradient; the median is what a typical row sends. Intervals of medians are symmetric on the log axis."
-)
-
-
-def _caption(table) -> str:
-    rows = numbers.count_range(table["n_rows"])
-    worst = (table["rms_se"] / table["rms"]).max()
-    text = (
-        f"Size of the gradient of one attention row ({style.ensemble_label(table['ensemble'].iloc[0])} queries and "
-        "keys) against d_k, one row of panels for each number of keys n: norm of the gradient with respect to the "
-        "logits that enter softmax (left) and to the query (right), for independent standard normal gradients of the "
-        "weights. Filled markers and solid lines: root mean square over rows. Hollow markers and dotted lines: "
-        "median over rows. Crosses: the d_k from which on the unscaled median is below that with 1/√d_k. "
-        f"{rows} rows a point; bars are 95 % intervals from between independent blocks."
-    )
-    if table["theory"].notna().any():
-        text += " Thin dash-dotted lines: exact root mean square."
-    return text + (
-        f" Largest relative standard error of a root mean square: {numbers.percent(worst)}." if worst == worst else ""
-    )
-
-
-def _alt(table) -> str:
-    d_k, parts = int(table["d_k"].max()), []
-    for measure in _MEASURES:
-        for rule in style.scalings(table["scaling"]):
-            n = int(table["n_keys"].max())
-            row = _at(table, measure, rule, n, d_k)
-            if row is not None:
-                parts.append(
-                    f"{_WORDS[measure]}, {style.scaling_words(rule)}: root mean square {_size(row, 'rms')}, median "
-                    f"{_size(row, 'median')}"
-                )
-    return (
-        f"Log-log panels of gradient sizes against d_k. At d_k = {d_k} and n = {n}, standard errors in brackets: "
-        f"{'; '.join(parts)}."
-    )
-
-
-def _reading(frames, table) -> str:
-    if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
-        return "Without both the unscaled and the 1/√d_k rule in this run, there is nothing to compare."
-    d_k, n = selection.nearest(table["d_k"], _WANTED), selection.nearest(table["n_keys"], _WANTED)
-    words = []
-    for measure in _MEASURES:
-        pairs = {column: _pair(table, measure, n, d_k, column) for column in ("rms", "median")}
-        if all(pairs.values()):
-            words.append(
-                f"with respect to the {_WORDS[measure]} it is, as root mean square, {_compared(pairs['rms'], 'rms')}, "
-                f"and as median {_compared(pairs['median'], 'median')}"
-            )
-    lead = f"The gradient without a scale against the one with 1/√d_k, at d_k = {d_k} and n = {n}: {'; '.join(words)}."
-    parts = [lead if words else "", _parts(frames, table, n, d_k), _stories(table, int(table["d_k"].max()))]
-    return " ".join(filter(None, [*parts, _falling(frames, table)]))
 
 
 def _order(plain, scaled, column: str) -> int:
@@ -241,33 +174,78 @@ def _order(plain, scaled, column: str) -> int:
     return 1 if difference > 0 else -1
 
 
-def _story(rms: int, median: int, places: str) -> str:
-    words = {1: "larger", 0: "the same", -1: "smaller"}
-    if rms == median:
-        return f"{words[rms]} by both measures at {places}"
-    tail = ": few rows carry most of it" if (rms, median) == (1, -1) else ""
-    return f"{words[rms]} as root mean square and {words[median]} as median at {places}{tail}"
+_ORDERS = {1: "larger", 0: "same", -1: "smaller"}
 
 
-def _stories(table, d_k: int) -> str:
+def describe(frames) -> Description:
+    """Say what the figure shows, for which the words stand in report/words/."""
+    table = data(frames)
+    if table.empty:
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    return Description(_caption(table), _alt(table), _reading(frames, table), (Sentence("caveat"),))
+
+
+def _caption(table) -> tuple[Sentence, ...]:
+    values = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "rows": speaking.span(table["n_rows"])}
+    found, worst = [Sentence("caption.all", values)], (table["rms_se"] / table["rms"]).max()
+    if table["theory"].notna().any():
+        found.append(Sentence("caption.theory"))
+    if worst == worst:
+        found.append(Sentence("caption.worst", {"worst": numbers.percent(worst)}))
+    return tuple(found)
+
+
+def _alt(table) -> tuple[Sentence, ...]:
+    d_k, n, parts = int(table["d_k"].max()), int(table["n_keys"].max()), []
+    for measure in _MEASURES:
+        for rule in style.scalings(table["scaling"]):
+            row = _at(table, measure, rule, n, d_k)
+            if row is not None:
+                values = {"measure": Sentence(f"shared.measures.{measure}"), "rule": speaking.rule(rule)}
+                values |= {column: _size(row, column) for column in ("rms", "median")}
+                parts.append(Sentence("alt.size", values))
+    values = {"d_k": numbers.count(d_k), "n": numbers.count(n), "parts": Listing(tuple(parts), "semicolon")}
+    return (Sentence("alt.all", values),)
+
+
+def _reading(frames, table) -> tuple[Sentence, ...]:
+    if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
+        return (Sentence("reading.alone"),)
+    d_k, n = selection.nearest(table["d_k"], _WANTED), selection.nearest(table["n_keys"], _WANTED)
+    parts = []
+    for measure in _MEASURES:
+        pairs = {column: _pair(table, measure, n, d_k, column) for column in ("rms", "median")}
+        if all(pairs.values()):
+            compared = {column: _compared(pair, column) for column, pair in pairs.items()}
+            parts.append(Sentence(f"reading.{measure}", compared))
+    values = {"d_k": numbers.count(d_k), "n": numbers.count(n), "parts": Listing(tuple(parts), "semicolon")}
+    lead = (Sentence("reading.all", values),) if parts else ()
+    return *lead, *_parts(frames, table, n, d_k), *_stories(table, int(table["d_k"].max())), _falling(frames, table)
+
+
+def _stories(table, d_k: int) -> tuple[Sentence, ...]:
     """Say at which numbers of keys root mean square and median agree about the query, and at which they do not."""
     found = {}
     for n in sorted(selection.order(table["n_keys"])):
         pairs = [_pair(table, "grad_query", n, d_k, column) for column in ("rms", "median")]
         if all(pairs):
-            story = tuple(_order(*pair, column) for pair, column in zip(pairs, ("rms", "median"), strict=True))
-            found.setdefault(story, []).append(f"n = {n}")
-    if not found:
-        return ""
-    words = [_story(*story, numbers.listing(places)) for story, places in found.items()]
-    return f"At d_k = {d_k} the unscaled gradient with respect to the query is {'; it is '.join(words)}."
+            orders = tuple(_order(*pair, column) for pair, column in zip(pairs, ("rms", "median"), strict=True))
+            found.setdefault(orders, []).append(n)
+    stories = []
+    for (rms, median), n_keys in found.items():
+        orders = {name: Sentence(f"orders.{_ORDERS[one]}") for name, one in (("rms", rms), ("median", median))}
+        kind = "both" if rms == median else "few" if rms > 0 > median else "apart"
+        stories.append(Sentence(f"reading.story.{kind}", orders | {"n_keys": speaking.counts(n_keys)}))
+    values = {"d_k": numbers.count(d_k), "stories": Listing(tuple(stories), "semicolon")}
+    return (Sentence("reading.stories", values),) if stories else ()
 
 
-def _parts(frames, table, n: int, d_k: int) -> str:
+def _parts(frames, table, n: int, d_k: int) -> tuple[Sentence, ...]:
     """Say how much of the ratio of the query's gradients is the factor itself, and how much softmax."""
     rows = frames["gradient_decomposition"]
     if rows.empty:
-        return ""
+        return ()
     row = rows[
         (rows["ensemble"] == table["ensemble"].iloc[0])
         & (rows["n_keys"] == n)
@@ -275,42 +253,28 @@ def _parts(frames, table, n: int, d_k: int) -> str:
         & (rows["scaling"] == _UNSCALED)
     ]
     if row.empty or not (row["rest"] > 0).all():
-        return ""
+        return ()
     row = row.iloc[0]
-    return (
-        f"Of the ratio {_part(row, 'total')} for the query, the scale factor itself makes "
-        f"{numbers.significant(row['scale_part'])} and softmax {_part(row, 'softmax_part')}; a factor of "
-        f"{_part(row, 'rest')} is left for the part of the gradient along the query."
-    )
+    values = {name: numbers.with_error(row[name], row[f"{name}_se"]) for name in ("total", "softmax_part", "rest")}
+    return (Sentence("reading.parts", values | {"scale_part": numbers.significant(row["scale_part"])}),)
 
 
-def _part(row, name: str) -> str:
-    return numbers.with_error(row[name], row[f"{name}_se"])
-
-
-def _falling(frames, table) -> str:
+def _falling(frames, table) -> Sentence:
     """Say from which d_k on the unscaled gradient with respect to the logits is the smaller one, by both measures."""
     found = _crossings(frames, table)
-    words = {
-        quantity: [
-            f"{_star(found[key])} for n = {n}"
-            for n in sorted(selection.order(table["n_keys"]))
-            if _crosses(found.get(key := ("grad_logits", quantity, n)))
-        ]
+    places = {
+        quantity: Listing(
+            tuple(
+                Sentence("reading.place", {"d_k": _star(found[key]), "n": numbers.count(n)})
+                for n in sorted(selection.order(table["n_keys"]))
+                if _crosses(found.get(key := ("grad_logits", quantity, n)))
+            )
+        )
         for quantity in ("median", "rms")
     }
-    if not words["median"]:
-        return (
-            "The median unscaled gradient with respect to the logits does not cross the scaled one between the "
-            "simulated widths."
-        )
-    text = (
-        "The median unscaled gradient with respect to the logits falls below the scaled one for good at d_k of about "
-        f"{numbers.listing(words['median'])}"
-    )
-    if words["rms"]:
-        return f"{text}; its root mean square only at {numbers.listing(words['rms'])}."
-    return f"{text}; its root mean square does not, at the simulated widths."
+    if not places["median"].items:
+        return Sentence("reading.falling.never")
+    return Sentence(f"reading.falling.{'both' if places['rms'].items else 'median'}", places)
 
 
 def _star(row) -> str:

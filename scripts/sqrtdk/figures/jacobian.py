@@ -1,12 +1,11 @@
 """Figure: the size of softmax's Jacobian against the spread of the logits, by three norms and in the median row."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, energy_curves, panels, saving, selection
+from sqrtdk.figures import Description, energy_curves, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 9
 INPUTS = ("random_energy", "random_energy_curves")
-TITLE = "The Jacobian of softmax against the spread of its logits"
-QUESTION = "Does a sharper softmax pass on less gradient?"
 
 _PANELS = {
     "jacobian_frobenius": "norm ‖J‖ (RMS)",
@@ -112,37 +111,22 @@ def _legend(figure, looks) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     n_keys = sorted(selection.order(table["n_keys"]))
     points = table[table["estimate"].notna()]
     curves = frames["random_energy_curves"]
-    reading = (_peaks(curves, n_keys), _opposite(curves, n_keys), _median(points, n_keys), _bound(points))
-    return Description(_caption(points, n_keys), _alt(points, n_keys), " ".join(filter(None, reading)), _CAVEAT)
+    reading = (*_peaks(curves, n_keys), *_opposite(curves, n_keys), *_median(points, n_keys), *_bound(points))
+    return Description(_caption(points, n_keys), _alt(points, n_keys), reading, (Sentence("caveat"),))
 
 
-_CAVEAT = (
-    "J = diag(p) − p pᵀ is what softmax does to a gradient with respect to its weights. An upstream gradient of "
-    "independent components of variance 1 leaves as one of mean square ‖J‖²; in a network the upstream gradient "
-    "depends on the weights too. The logits are independent and Gaussian with one spread s for all rows."
-)
-
-
-def _caption(points, n_keys: list[int]) -> str:
-    text = (
-        "The Jacobian J of softmax over n independent Gaussian logits of standard deviation s, for n = "
-        f"{numbers.listing([numbers.count(n) for n in n_keys])}: root mean square of its Frobenius norm ‖J‖, mean of "
-        "its trace, root mean square of its largest eigenvalue (grey: its bound ½), and median of ‖J‖. Markers: over "
-        f"{numbers.count_range(points['n_rows'])} independent rows a point, with 95 % intervals where the marker does "
-        "not hide them. Solid lines: exact averages. Dotted lines: the law 2^(1 − s/aₙ) that the median follows for a "
-        f"large spread. Heights below {panels.tick_text(_LOWEST)} are left out of the panels, not of the data. "
-        "Vertical lines: s = 1 (scaled scores) and s = 8 (unscaled scores at d_k = 64)."
-    )
-    if not points["trusted"].all():
-        text += " Hollow: few rows dominate the mean, so that its error cannot be trusted."
-    return text
+def _caption(points, n_keys: list[int]) -> tuple[Sentence, ...]:
+    values = {"n_keys": speaking.counts(n_keys), "rows": speaking.span(points["n_rows"])}
+    hollow = () if points["trusted"].all() else (Sentence("caption.hollow"),)
+    return Sentence("caption.all", values | {"lowest": panels.tick_text(_LOWEST)}), *hollow
 
 
 def _at(points, n: int, measure: str, spread: float):
@@ -154,44 +138,43 @@ def _spelled(row) -> str:
     return numbers.with_error(row["estimate"], row["se"])
 
 
-def _alt(points, n_keys: list[int]) -> str:
+def _alt(points, n_keys: list[int]) -> tuple[Sentence, ...]:
     n, parts = n_keys[-1], []
-    for measure, title in _PANELS.items():
-        rows = points[(points["n_keys"] == n) & (points["measure"] == measure)].sort_values("logit_std")
+    for measure in _PANELS:
+        rows = points[(points["n_keys"] == n) & (points["measure"] == measure)]
         if len(rows):
-            top = rows.loc[rows["estimate"].idxmax()]
-            parts.append(
-                f"{title} {_spelled(rows.iloc[0])} to {_spelled(rows.iloc[-1])}, largest {_spelled(top)} at s = "
-                f"{numbers.significant(top['logit_std'])}"
-            )
+            top, (first, last) = rows.loc[rows["estimate"].idxmax()], selection.ends(rows, "logit_std")
+            values = {"measure": Sentence(f"measures.{measure}"), "first": _spelled(first), "last": _spelled(last)}
+            values |= {"top": _spelled(top), "spread": numbers.significant(top["logit_std"])}
+            parts.append(Sentence("alt.measure", values))
     low, high = (numbers.significant(x) for x in (points["logit_std"].min(), points["logit_std"].max()))
-    return (
-        f"Log-log panels against the spread of the logits, s = {low} to {high}. At n = {numbers.count(n)}, standard "
-        f"errors in brackets: {'; '.join(parts)}."
-    )
+    values = {"low": low, "high": high, "n": numbers.count(n), "parts": Listing(tuple(parts), "semicolon")}
+    return (Sentence("alt.all", values),)
 
 
-def _peaks(curves, n_keys: list[int]) -> str:
+def _peaks(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say where the exact norm has its maximum, and whether the exact trace has one."""
     import numpy as np
 
     found = {n: energy_curves.peak(curves, n, "jacobian_frobenius") for n in n_keys}
-    found = {n: top for n, top in found.items() if top}
-    if not found:
-        return ""
-    words = [f"s = {s:.2f} for n = {numbers.count(n)} ({height:.3f})" for n, (s, height) in found.items()]
+    peaks = [
+        Sentence("reading.peak", {"spread": f"{top[0]:.2f}", "n": numbers.count(n), "height": f"{top[1]:.3f}"})
+        for n, top in found.items()
+        if top
+    ]
+    if not peaks:
+        return ()
     traces = [energy_curves.curve(curves, n, "jacobian_trace")[1] for n in n_keys]
     falls = all(len(trace) and (np.diff(trace) < 0).all() for trace in traces)
-    other = "the trace Σp(1 − p) only falls" if falls else "the trace Σp(1 − p) does not always fall"
     return (
-        "The exact root mean square of ‖J‖, the size of the gradient that passes, first rises with s and then falls: "
-        f"it is largest at {numbers.listing(words)}. In the same range {other}."
+        Sentence("reading.peaks", {"peaks": Listing(tuple(peaks))}),
+        Sentence(f"reading.trace.{'falls' if falls else 'moves'}"),
     )
 
 
-def _opposite(curves, n_keys: list[int]) -> str:
+def _opposite(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Compare the norm and the trace at the unscaled and the scaled spread."""
-    words, opposed = [], []
+    factors, opposed = [], []
     for n in n_keys:
         values = {
             measure: [energy_curves.value(curves, n, measure, s) for s in (_SCALED, _UNSCALED)]
@@ -200,23 +183,19 @@ def _opposite(curves, n_keys: list[int]) -> str:
         if any(x is None for pair in values.values() for x in pair):
             continue
         norm, trace = (pair[1] / pair[0] for pair in values.values())
-        words.append(f"{_factor(norm)} against {_factor(trace)} for n = {numbers.count(n)}")
+        spelled = {"norm": numbers.significant(norm, 2), "trace": numbers.significant(trace, 2)}
+        factors.append(Sentence("reading.factor", spelled | {"n": numbers.count(n)}))
         opposed.append((norm > 1) != (trace > 1))
-    if not words:
-        return ""
-    verdict = "the two say the opposite for all these n" if all(opposed) else "the two agree for these n"
-    if 0 < sum(opposed) < len(opposed):
-        verdict = "the two say the opposite for some of these n"
-    return f"From s = 1 to s = 8 norm and trace change by factors of {numbers.listing(words)}: {verdict}."
+    if not factors:
+        return ()
+    verdict = "all" if all(opposed) else "some" if any(opposed) else "none"
+    values = {"first": f"{_SCALED:g}", "last": f"{_UNSCALED:g}", "factors": Listing(tuple(factors))}
+    return (Sentence("reading.factors", values | {"verdict": Sentence(f"reading.opposite.{verdict}")}),)
 
 
-def _factor(ratio: float) -> str:
-    return numbers.significant(ratio, 2)
-
-
-def _median(points, n_keys: list[int]) -> str:
+def _median(points, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Set the median row against the root mean square, from the scaled spread to twice the unscaled one."""
-    words, last = [], []
+    parts, last = [], {}
     for spread in (_SCALED, _UNSCALED, 2 * _UNSCALED):
         found = {}
         for n in n_keys:
@@ -224,23 +203,22 @@ def _median(points, n_keys: list[int]) -> str:
             if all(row is not None and row["estimate"] > 0 for row in pair):
                 found[n] = pair[0]["estimate"] / pair[1]["estimate"]
         if found:
-            listed = [f"{numbers.significant(ratio, 2)} (n = {numbers.count(n)})" for n, ratio in found.items()]
-            words.append(f"{numbers.listing(listed)} at s = {spread:g}")
-            last = list(found.values())
-    if not words:
-        return ""
-    text = f"The median of ‖J‖ over its root mean square is {'; '.join(words)}"
-    if max(last) < 0.5:
-        return f"{text}. There the typical row passes little, and few rows with two nearly equal weights pass most."
-    return f"{text}."
+            ratios = [
+                Sentence("reading.ratio", {"ratio": numbers.significant(ratio, 2), "n": numbers.count(n)})
+                for n, ratio in found.items()
+            ]
+            parts.append(Sentence("reading.at", {"ratios": Listing(tuple(ratios)), "spread": f"{spread:g}"}))
+            last = found
+    if not parts:
+        return ()
+    few = (Sentence("reading.few"),) if max(last.values()) < 0.5 else ()
+    return Sentence("reading.median", {"parts": Listing(tuple(parts), "semicolon")}), *few
 
 
-def _bound(points) -> str:
+def _bound(points) -> tuple[Sentence, ...]:
     rows = points[points["measure"] == "jacobian_spectral"]
     if rows.empty:
-        return ""
+        return ()
     top = rows.loc[rows["estimate"].idxmax()]
-    return (
-        f"The root mean square of the largest eigenvalue reaches {_spelled(top)} (n = {numbers.count(top['n_keys'])}, "
-        f"s = {numbers.significant(top['logit_std'])}); no row can exceed ½, and only two equal weights reach it."
-    )
+    values = {"n": numbers.count(top["n_keys"]), "spread": numbers.significant(top["logit_std"])}
+    return (Sentence("reading.bound", {"top": _spelled(top)} | values),)

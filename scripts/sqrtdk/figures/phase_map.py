@@ -3,12 +3,11 @@
 import math
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, heat, panels, saving, selection
+from sqrtdk.figures import Description, heat, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 8
 INPUTS = ("phase_map", "freezing_frontier", "entropy_scale", "softmax_saturation")
-TITLE = "Effective share of keys over width and number of keys"
-QUESTION = "Where in (width, context length) is attention frozen onto one key, and where is it nearly uniform?"
 
 _EDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.25, 0.5, 1.0)
 _MODELS = {
@@ -210,138 +209,122 @@ def _legend() -> list:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    reading = (
-        f"{_frontier(frames['freezing_frontier'])} {_known(table)} {_rules(table)} {_kept(frames['entropy_scale'])}"
-    )
-    return Description(_caption(table), _alt(table), " ".join(reading.split()), _CAVEAT)
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    reading = (*_frontier(frames["freezing_frontier"]), *_known(table), *_rules(table), *_kept(frames["entropy_scale"]))
+    return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 
 
-_CAVEAT = (
-    "Standard normal queries and keys, as at the start of training; a trained head can be sharp on purpose, and the "
-    "marks of models say where their shapes lie, not what their weights do. 1/E Σp² is less than the mean number of "
-    "effective keys where rows differ much."
-)
-
-
-def _caption(table) -> str:
+def _caption(table) -> tuple[Sentence, ...]:
     exact = table[table["kind"] == "exact"]
-    models = [f"{name} ({d_k}, {numbers.count(n)})" for name, (d_k, n) in _MODELS.items() if _inside(exact, (d_k, n))]
-    text = (
-        "Exact share of the keys that effectively get attention, 1/(n E Σp²), over width d_k and number of keys n, for "
-        "standard normal queries and keys, averaged over ‖q‖; one map for each scale rule, with contours at the values "
-        "of the colour bar. Solid: E Σp² = ½, half-frozen. Dotted: spread of the logits c√d_k at the freezing point "
-        "√(2 ln n) of infinitely many keys."
-    )
-    if models:
-        text += f" Diamonds: width of a head and context length of {numbers.listing(models)}, all of which use 1/√d_k."
-    return f"{text} {_checked(table)}".strip()
+    models = [
+        Sentence("caption.model", {"name": name, "d_k": numbers.count(d_k), "n": numbers.count(n)})
+        for name, (d_k, n) in _MODELS.items()
+        if _inside(exact, (d_k, n))
+    ]
+    marks = (Sentence("caption.models", {"models": Listing(tuple(models))}),) if models else ()
+    return Sentence("caption.all"), *marks, *_checked(table)
 
 
-def _checked(table) -> str:
+def _checked(table) -> tuple[Sentence, ...]:
     """Say how far simulated cells are from the exact values, in standard errors."""
     cells = table[table["kind"] == "simulated"]
     if cells.empty:
-        return ""
-    worst = cells["z"].abs().max()
-    blocks = numbers.counted(int(cells["n_blocks"].min()), "block")
-    return (
-        f"Over {numbers.counted(len(cells), 'simulated cell')} inside the map the measured Σp² is at most "
-        f"{numbers.significant(worst, 2)} standard errors, from {blocks} or more, away from the exact one."
-    )
+        return ()
+    values = {
+        "cells": speaking.counted(len(cells), "caption.cells"),
+        "worst": numbers.significant(cells["z"].abs().max(), 2),
+        "blocks": speaking.counted(int(cells["n_blocks"].min()), "caption.blocks"),
+    }
+    return (Sentence("caption.checked", values),)
 
 
-def _span(values) -> str:
+def _span(values) -> object:
     """Spell the range of some values, or the one value that they are."""
-    low, high = (numbers.significant(float(f"{value:.2g}"), 2) for value in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
+    found = (numbers.significant(float(f"{value:.2g}"), 2) for value in (min(values), max(values)))
+    return speaking.ends(dict.fromkeys(found))
 
 
-def _alt(table) -> str:
-    parts = []
+def _cells(table):
+    """Yield each scale rule with its exact cells of more than two keys, and which of them are frozen."""
     for rule in style.scalings(table["scaling"]):
         cells = table[(table["kind"] == "exact") & (table["scaling"] == rule) & (table["n_keys"] > 2)]
-        widest = cells[cells["d_k"] == cells["d_k"].max()]
-        frozen = numbers.percent((cells["participation"] >= _HALF).mean(), 0)
-        parts.append(
-            f"{style.scaling_words(rule)} the share is {_span(widest['effective_share'])} in the widest heads, and "
-            f"{frozen} of the map is frozen"
-        )
+        yield rule, cells, cells["participation"] >= _HALF
+
+
+def _alt(table) -> tuple[Sentence, ...]:
+    parts = []
+    for rule, cells, frozen in _cells(table):
+        share = _span(cells.loc[cells["d_k"] == cells["d_k"].max(), "effective_share"])
+        values = {"rule": speaking.rule(rule), "share": share, "frozen": numbers.percent(frozen.mean(), 0)}
+        parts.append(Sentence("alt.rule", values))
     exact = table[table["kind"] == "exact"]
-    return (
-        f"Maps over d_k from {numbers.count_range(exact['d_k'])} and n from {exact['n_keys'].min()} to "
-        f"{numbers.count(exact['n_keys'].max())} keys. Of more than two keys, {'; '.join(parts)}."
-    )
+    widths, n_keys = (speaking.span(exact[column]) for column in ("d_k", "n_keys"))
+    return (Sentence("alt.all", {"widths": widths, "n_keys": n_keys, "parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _frontier(frontier) -> str:
+def _frontier(frontier) -> tuple[Sentence, ...]:
     """Say from which width an unscaled head is half-frozen, and what fixing ‖q‖ would have given."""
     rows = frontier.dropna(subset="half_d_k") if len(frontier) else frontier
     if rows.empty:
-        return ""
-    spelled = [
-        f"{numbers.significant(row.half_d_k, 3)} for n = {numbers.count(row.n_keys)}"
-        for row in (rows.iloc[0], rows.iloc[len(rows) // 2], rows.iloc[-1])
+        return ()
+    places = [
+        Sentence("reading.place", {"d_k": numbers.significant(row["half_d_k"], 3), "n": numbers.count(row["n_keys"])})
+        for _, row in rows.iloc[sorted({0, len(rows) // 2, len(rows) - 1})].iterrows()
     ]
     apart = (rows["half_d_k"] - rows["half_d_k_fixed_norm"]).abs().max()
-    return (
-        f"An unscaled head is half-frozen from d_k = {numbers.listing(list(dict.fromkeys(spelled)))} on: the number of "
-        "keys enters through its logarithm. (With ‖q‖ fixed at √d_k these widths would be smaller by up to "
-        f"{numbers.significant(apart, 2)}.)"
-    )
+    values = {"places": Listing(tuple(places)), "apart": numbers.significant(apart, 2)}
+    return (Sentence("reading.frontier", values),)
 
 
-def _known(table) -> str:
+def _known(table) -> tuple[Sentence, ...]:
     """Count the marked models that are frozen without a scale."""
     half = table[table["kind"] == "half frozen"]
     exact = table[table["kind"] == "exact"]
     inside = {name: place for name, place in _MODELS.items() if _inside(exact, place)}
     if len(half) < 2 or not inside:
-        return ""
+        return ()
     import numpy as np
 
     limit = {n: np.interp(math.log(n), np.log(half["n_keys"]), half["d_k"]) for _, n in inside.values()}
     frozen = [name for name, (d_k, n) in inside.items() if d_k >= limit[n]]
-    if len(frozen) == len(inside):
-        return f"All {len(inside)} marked shapes of models lie on the frozen side without a scale."
-    if not frozen:
-        return f"None of the {len(inside)} marked shapes of models lies on the frozen side without a scale."
+    verdict = "all" if len(frozen) == len(inside) else "some" if frozen else "none"
     return (
-        f"Of {len(inside)} marked shapes of models, {numbers.listing(frozen)} lie on the frozen side without a scale."
+        Sentence(f"reading.models.{verdict}", {"count": numbers.count(len(inside)), "names": Listing(tuple(frozen))}),
     )
 
 
-def _rules(table) -> str:
+def _rules(table):
     """Say for each other rule whether anything of it is frozen, and how uniform it is in wide heads."""
-    words = []
-    for rule in style.scalings(table["scaling"]):
-        cells = table[(table["kind"] == "exact") & (table["scaling"] == rule) & (table["n_keys"] > 2)]
+    for rule, cells, frozen in _cells(table):
         wide = cells[cells["d_k"] >= _WANTED_D_K]
-        if rule == "none" or wide.empty:
-            continue
-        frozen = cells["participation"] >= _HALF
-        how_much = numbers.percent(frozen.mean(), 0) if frozen.any() else "nothing"
-        words.append(
-            f"{style.scaling_words(rule)} {how_much} of the map of more than two keys is frozen, and from d_k = "
-            f"{_WANTED_D_K} on {_span(wide['effective_share'])} of the keys share the attention"
-        )
-    return selection.sentence("; ".join(words)) if words else ""
+        if rule != "none" and len(wide):
+            values = {
+                "rule": speaking.opening(rule),
+                "frozen": numbers.percent(frozen.mean(), 0),
+                "d_k": numbers.count(_WANTED_D_K),
+                "share": _span(wide["effective_share"]),
+            }
+            yield Sentence(f"reading.rule.{'frozen' if frozen.any() else 'free'}", values)
 
 
-def _kept(scales) -> str:
+def _kept(scales) -> tuple[Sentence, ...]:
     """Say how the scale would have to follow n to keep one entropy."""
     if scales.empty:
-        return ""
+        return ()
     d_k = selection.nearest(scales["d_k"], _WANTED_D_K)
-    rows = scales[(scales["d_k"] == d_k) & (scales["normalised_entropy"] == _WANTED_ENTROPY)].sort_values("n_keys")
+    rows = scales[(scales["d_k"] == d_k) & (scales["normalised_entropy"] == _WANTED_ENTROPY)]
     if len(rows) < 2:
-        return ""
-    first, last = rows.iloc[0], rows.iloc[-1]
-    return (
-        f"To keep the entropy at half of ln n, the spread c√d_k would have to go from "
-        f"{numbers.significant(first['scale_times_sqrt_d_k'], 3)} at n = {numbers.count(first['n_keys'])} to "
-        f"{numbers.significant(last['scale_times_sqrt_d_k'], 3)} at n = {numbers.count(last['n_keys'])} (d_k = {d_k})."
-    )
+        return ()
+    first, last = selection.ends(rows, "n_keys")
+    values = {
+        "d_k": numbers.count(d_k),
+        "first": numbers.significant(first["scale_times_sqrt_d_k"], 3),
+        "few": numbers.count(first["n_keys"]),
+        "last": numbers.significant(last["scale_times_sqrt_d_k"], 3),
+        "many": numbers.count(last["n_keys"]),
+    }
+    return (Sentence("reading.kept", values),)

@@ -1,12 +1,11 @@
 """Figure: the softmax weight of one key aligned with the query, against the number of keys."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 12
 INPUTS = ("planted_key", "planted_capacity")
-TITLE = "Weight of one aligned key against the number of keys"
-QUESTION = "Up to how many keys does a query still find the one key it is aligned with?"
 
 _NOTHING = "No planted key was simulated."
 _KEYS = ["d_k", "rho", "scaling", "measure"]
@@ -106,133 +105,105 @@ def _n_keys_axis(row, values) -> None:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
-    parts = (_lead(table), *_normalisers(table), _rule_of_thumb(table), _others(table), _agreement(table))
-    return Description(_caption(table), _alt(table), " ".join(filter(None, parts)), _CAVEAT)
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
+    lead = Sentence("reading.lead", {"rho": f"{table['rho'].max():g}"})
+    reading = (lead, *_normalisers(table), *_rule_of_thumb(table), *_others(table), *_agreement(table))
+    return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 
 
-_CAVEAT = (
-    "One key is planted and all others are unrelated to the query. In text, many keys resemble the query a little, and "
-    "a trained head changes the sizes of queries and keys with its weights: the same capacity is had with any of these "
-    "factors and other weights. A weight of one half counts as found; that the weight is the largest needs less."
-)
-
-
-def _caption(table) -> str:
+def _caption(table) -> tuple[Sentence, ...]:
     seen = table[table["estimate"].notna()]
-    text = (
-        "Mean softmax weight of one key k* = ρ q + √(1 − ρ²) g among n − 1 other keys against n, for standard normal "
-        "q, g and keys, one line for each scale rule; dotted crosses: share of rows in which k* has the largest "
-        "weight, which no scale changes. Lines are exact; diamonds mark the capacity, where the mean weight is one "
-        "half; where it lies beyond the axis its size stands before an arrow."
-    )
     if seen.empty:
-        return f"{text} Nothing was simulated here."
-    rows = numbers.count_range(seen["n_rows"])
-    text += f" Markers: means over {rows} simulated rows a point, with 95 % intervals from between independent blocks"
-    worst = seen["se"].max()
-    return text + (f" (largest standard error {numbers.significant(worst, 2)})." if worst == worst else ".")
-
-
-def _lead(table) -> str:
-    return (
-        f"The signal, the planted key's logit, is about cρd_k (here ρ = {table['rho'].max():g}); the noise, the logits "
-        "of the other keys, has a spread of about c√d_k."
-    )
+        return Sentence("caption.all"), Sentence("caption.none")
+    markers, worst = Sentence("caption.markers", {"rows": speaking.span(seen["n_rows"])}), seen["se"].max()
+    error = (Sentence("caption.error", {"worst": numbers.significant(worst, 2)}),) if worst == worst else ()
+    return Sentence("caption.all"), markers, *error
 
 
 def _ends(table, rule: str, rho: float):
     """Return the lines of the capacity of a rule at the smallest and the largest width, or None."""
     rows = table[(table["scaling"] == rule) & (table["rho"] == rho) & table["capacity"].notna()]
-    rows = rows.drop_duplicates("d_k").sort_values("d_k")
-    return (rows.iloc[0], rows.iloc[-1]) if len(rows) > 1 else None
+    rows = rows.drop_duplicates("d_k")
+    return selection.ends(rows, "d_k") if len(rows) > 1 else None
 
 
-def _normalisers(table) -> list[str]:
+def _normalisers(table):
     """Say of 1/√d_k and 1/d_k what stays fixed from the narrowest to the widest head, and what the capacity does."""
     from sqrtdk.variants import parse
 
-    rho, words = table["rho"].max(), []
-    for rule in (_NOISE, _SIGNAL):
+    rho = table["rho"].max()
+    for rule, kept in ((_NOISE, "noise"), (_SIGNAL, "signal")):
         ends = _ends(table, rule, rho)
         if not ends:
             continue
         widths = [int(row["d_k"]) for row in ends]
         factors = [parse(rule).factor(int(row["d_k"]), int(row["n_keys"])) for row in ends]
-        signal = _moves(*(c * rho * d for c, d in zip(factors, widths, strict=True)))
-        noise = _moves(*(c * d**0.5 for c, d in zip(factors, widths, strict=True)))
-        span = f"from d_k = {widths[0]} to {widths[1]}"
-        kept = (
-            f"the noise is normalised: its spread {noise} {span}, while the signal {signal}"
-            if rule == _NOISE
-            else f"the signal is normalised: it {signal} {span}, while the spread of the noise {noise}"
-        )
-        capacity = _moves(*(row["capacity"] for row in ends))
-        words.append(f"{selection.sentence(style.scaling_words(rule))[:-1]} {kept}, and the capacity {capacity} keys.")
-    return words
+        values = {
+            "rule": speaking.opening(rule),
+            "signal": _move(*(c * rho * d for c, d in zip(factors, widths, strict=True))),
+            "noise": _move(*(c * d**0.5 for c, d in zip(factors, widths, strict=True))),
+            "capacity": _move(*(row["capacity"] for row in ends)),
+            "low": numbers.count(widths[0]),
+            "high": numbers.count(widths[1]),
+        }
+        yield Sentence(f"reading.{kept}", values)
 
 
-def _moves(first: float, last: float) -> str:
+def _move(first: float, last: float) -> Sentence:
     """Say how an exact number changes, to two digits."""
     first, last = (numbers.significant(value, 2) for value in (first, last))
-    return f"stays at {first}" if first == last else f"goes from {first} to {last}"
+    return Sentence(f"move.{'stays' if first == last else 'goes'}", {"first": first, "last": last})
 
 
-def _rule_of_thumb(table) -> str:
+def _rule_of_thumb(table) -> tuple[Sentence, ...]:
     """Say how far off the capacity e^(ρ√d_k − ½) is."""
     rows = table[(table["scaling"] == _NOISE) & table["capacity"].notna() & table["formula"].notna()]
     if rows.empty:
-        return ""
+        return ()
     ratio = rows["capacity"] / rows["formula"]
     worst = max(ratio.max(), 1 / ratio.min())
-    return f"For 1/√d_k the rule of thumb e^(ρ√d_k − ½) is right to a factor of {numbers.significant(worst, 3)}."
+    return (Sentence("reading.thumb", {"worst": numbers.significant(worst, 3)}),)
 
 
-def _others(table) -> str:
+def _others(table) -> tuple[Sentence, ...]:
     """Say what the capacity is without a scale, and at other correlations."""
-    words = []
+    parts = []
     for rho in sorted(selection.order(table["rho"]), reverse=True):
         ends = _ends(table, "none", rho)
         if ends:
-            low, high = ends
-            words.append(
-                f"{numbers.significant(low['capacity'], 2)} at d_k = {low['d_k']} and "
-                f"{numbers.significant(high['capacity'], 2)} at d_k = {high['d_k']} for ρ = {rho:g}"
-            )
-    if not words:
-        return ""
-    return (
-        f"Without a scale the capacity is {numbers.listing(words)}: the sharper softmax is, the nearer the weight "
-        "comes to whether the key is the largest at all."
-    )
+            low, high = (numbers.count(row["d_k"]) for row in ends)
+            first, last = (numbers.significant(row["capacity"], 2) for row in ends)
+            values = {"rho": f"{rho:g}", "low": low, "high": high, "first": first, "last": last}
+            parts.append(Sentence("reading.capacity", values))
+    return (Sentence("reading.unscaled", {"parts": Listing(tuple(parts), "semicolon")}),) if parts else ()
 
 
-def _agreement(table) -> str:
+def _agreement(table) -> tuple[Sentence, ...]:
     told = table[(table["se"] > 0) & (table["theory"] < _UNDECIDED)]
     inside = int(selection.covers(told["low"], told["high"], told["theory"]).sum())
-    if not len(told):
-        return ""
-    words = selection.coverage_words(inside, len(told), "mean", "simulated point")
-    return f"{words} Points of one d_k and n share their draws, so that they err together."
+    if told.empty:
+        return ()
+    return speaking.coverage(inside, len(told), Sentence("mean"), "points"), Sentence("reading.together")
 
 
-def _alt(table) -> str:
+def _alt(table) -> tuple[Sentence, ...]:
     widths = sorted(selection.order(table["d_k"]))
     d_k, rho = selection.nearest(widths, 64), table["rho"].max()
-    here = table[(table["d_k"] == d_k) & (table["rho"] == rho)]
     parts = []
-    for rows, look in _series(here):
-        rows = rows[rows["theory"].notna()].sort_values("n_keys")
-        if rows.empty:
+    for rows, look in _series(table[(table["d_k"] == d_k) & (table["rho"] == rho)]):
+        ends = selection.ends(rows[rows["theory"].notna()], "n_keys")
+        if not ends:
             continue
-        first, last = rows.iloc[0], rows.iloc[-1]
-        name = "share of rows in which it is the largest" if look is _RETRIEVED else look.label
-        values = f"{numbers.significant(first['theory'], 2)} to {numbers.significant(last['theory'], 2)}"
-        span = f"from n = {numbers.count(first['n_keys'])} to {numbers.count(last['n_keys'])}"
-        parts.append(f"{name}, {span}: {values}")
-    words = f"At d_k = {d_k} and ρ = {rho:g}: {'; '.join(parts)}." if parts else "No exact value is at hand."
-    span = numbers.listing([str(width) for width in widths])
-    return f"Panels of falling curves, share against the number of keys, for d_k = {span}. {words}"
+        shares = dict.fromkeys(numbers.significant(row["theory"], 2) for row in ends)
+        values = {"n_keys": speaking.span([row["n_keys"] for row in ends]), "shares": speaking.ends(shares)}
+        if look is _RETRIEVED:
+            parts.append(Sentence("alt.retrieved", values))
+        else:
+            parts.append(Sentence("alt.weight", values | {"rule": speaking.rule(ends[0]["scaling"])}))
+    here = {"d_k": numbers.count(d_k), "rho": f"{rho:g}", "parts": Listing(tuple(parts), "semicolon")}
+    exact = Sentence("alt.exact", here) if parts else Sentence("alt.none")
+    return Sentence("alt.all", {"widths": speaking.counts(widths)}), exact

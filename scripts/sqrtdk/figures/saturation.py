@@ -1,18 +1,18 @@
 """Figure: how softmax saturates with d_k, for each number of keys and each scale rule."""
 
 from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection
+from sqrtdk.figures import Description, panels, saving, selection, speaking
+from sqrtdk.sentences import Listing, Sentence
 
 NUMBER = 7
 INPUTS = ("softmax_saturation",)
-TITLE = "Saturation of softmax against d_k"
-QUESTION = "Does softmax turn one-hot in wide heads, and does the scale prevent it?"
 
 _MEASURES = ("normalised_entropy", "max_weight", "saturated_share")
 _OTHERS = "max_weight"
 _HIDDEN = 0.015
 _NOTHING = "No softmax was simulated."
 _WANTED_N_KEYS = 64
+_USUAL = "1/sqrt(d_k)"
 
 
 def data(frames):
@@ -87,123 +87,104 @@ def _row_label(name: str, table) -> str:
 
 
 def describe(frames) -> Description:
-    """Put the figure into words."""
+    """Say what the figure shows, for which the words stand in report/words/."""
     table = data(frames)
     if table.empty:
-        return Description(_NOTHING, _NOTHING, _NOTHING, "")
+        nothing = (Sentence("nothing"),)
+        return Description(nothing, nothing, nothing)
     rules = style.scalings(table["scaling"])
     n = selection.nearest(table["n_keys"], _WANTED_N_KEYS)
-    return Description(
-        _caption(table, n),
-        _alt(table, rules, n),
-        f"{_saturates(table, rules, n)} {_keys(table, rules)} {_ensembles(table, rules, n)}".strip(),
-        _caveat(table),
-    )
+    reading = (*_saturates(table, rules, n), *_keys(table, rules), *_ensembles(table, rules, n))
+    return Description(_caption(table, n), _alt(table, rules, n), reading, (Sentence("caveat"),))
 
 
-def _caption(table, n: int) -> str:
-    front = table[table["panel"] != "ensembles"]
-    rows = numbers.count_range(table["n_rows"])
-    text = (
-        f"Attention rows of {style.ensemble_label(front['ensemble'].iloc[0])} queries and keys against d_k, for n = "
-        f"{numbers.listing(list(map(str, sorted(selection.order(table['n_keys'])))))} keys; one column for each scale "
-        "rule. From above: entropy over ln n (1 is uniform, 0 is one-hot), largest weight, share of rows with a "
-        "weight above 0.99."
-    )
-    if (table["panel"] == "ensembles").any() and table.loc[table["panel"] == "ensembles", "ensemble"].nunique() > 1:
-        text += f" Last row: largest weight of all ensembles at n = {n}."
-    text += f" Means over {rows} rows a point; bars are 95 % intervals from between independent blocks"
-    worst = table["se"].max()
-    text += (
-        f", mostly hidden by the markers (largest standard error {numbers.significant(worst, 2)})."
-        if worst == worst
-        else "."
-    )
-    return text + (" Dotted: theory, where there is one." if table["theory"].notna().any() else "")
+def _caption(table, n: int) -> tuple[Sentence, ...]:
+    every, worst = table.loc[table["panel"] == "ensembles", "ensemble"], table["se"].max()
+    front = table.loc[table["panel"] != "ensembles", "ensemble"].iloc[0]
+    n_keys = speaking.counts(sorted(selection.order(table["n_keys"])))
+    found = [Sentence("caption.all", {"ensemble": style.ensemble_label(front), "n_keys": n_keys})]
+    if every.nunique() > 1:
+        found.append(Sentence("caption.ensembles", {"n": numbers.count(n)}))
+    found.append(Sentence("caption.rows", {"rows": speaking.span(table["n_rows"])}))
+    if worst == worst:
+        found.append(Sentence("caption.error", {"worst": numbers.significant(worst, 2)}))
+    if table["theory"].notna().any():
+        found.append(Sentence("caption.theory"))
+    return tuple(found)
+
+
+def _span(table) -> Sentence:
+    low, high = (numbers.count(width) for width in (table["d_k"].min(), table["d_k"].max()))
+    if low == high:
+        return Sentence("span.width", {"d_k": low})
+    return Sentence("span.widths", {"low": low, "high": high})
 
 
 def _ends(table, panel: str, rule: str, n: int, ensemble: str | None = None):
     rows = table[(table["panel"] == panel) & (table["scaling"] == rule) & (table["n_keys"] == n)]
     if ensemble is not None:
         rows = rows[rows["ensemble"] == ensemble]
-    rows = rows[rows["estimate"].notna()].sort_values("d_k")
-    return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
+    return selection.ends(rows[rows["estimate"].notna()], "d_k")
 
 
-def _move(ends) -> str:
-    first, last = ends
-    if first["d_k"] == last["d_k"]:
-        return f"is {numbers.with_error(last['estimate'], last['se'])}"
-    return selection.change_words(first["estimate"], first["se"], last["estimate"], last["se"], small=0.05)
+def _moves(table, panel: str, rules, n: int) -> Listing:
+    """Say for each scale rule how a measure moves from the narrowest to the widest head."""
+    found = {rule: _ends(table, panel, rule, n) for rule in rules}
+    moves = [
+        Sentence("move", {"rule": speaking.rule(rule), "change": speaking.move(ends, "d_k", small=0.05)})
+        for rule, ends in found.items()
+        if ends
+    ]
+    return Listing(tuple(moves), "semicolon")
 
 
-def _alt(table, rules, n: int) -> str:
-    parts = []
-    for panel in _MEASURES:
-        moves = [(rule, _ends(table, panel, rule, n)) for rule in rules]
-        moves = [f"{style.scaling_words(rule)} it {_move(ends)}" for rule, ends in moves if ends]
-        if moves:
-            parts.append(f"{_WORDS[panel]}: {numbers.listing(moves, 'and')}")
-    low, high = table["d_k"].min(), table["d_k"].max()
-    span = f"from d_k = {low} to {high}" if low < high else f"at d_k = {low}"
-    return f"Small panels against d_k, {span}, at n = {n} keys, standard errors in brackets. {'. '.join(parts)}."
+def _alt(table, rules, n: int) -> tuple[Sentence, ...]:
+    found = {panel: _moves(table, panel, rules, n) for panel in _MEASURES}
+    measures = [Sentence(f"alt.{panel}", {"moves": moves}) for panel, moves in found.items() if moves.items]
+    return Sentence("alt.all", {"span": _span(table), "n": numbers.count(n)}), *measures
 
 
-_WORDS = {
-    "normalised_entropy": "Entropy over ln n",
-    "max_weight": "Largest weight",
-    "saturated_share": "Share of rows with a weight above 0.99",
-}
+def _saturates(table, rules, n: int) -> tuple[Sentence, ...]:
+    moves = _moves(table, "max_weight", rules, n)
+    values = {"n": numbers.count(n), "span": _span(table), "moves": moves}
+    return (Sentence("reading.moves", values),) if moves.items else ()
 
 
-def _saturates(table, rules, n: int) -> str:
-    """Say, for each scale rule, how the largest weight of a row moves from the narrowest to the widest head."""
-    ends = {rule: _ends(table, "max_weight", rule, n) for rule in rules}
-    words = [f"{style.scaling_words(rule)} it {_move(found)}" for rule, found in ends.items() if found]
-    low, high = table["d_k"].min(), table["d_k"].max()
-    span = f"from d_k = {low} to {high}" if low < high else f"at d_k = {low}"
-    return f"The largest weight of a row of n = {n} keys, {span}: {'; '.join(words)}." if words else ""
-
-
-def _keys(table, rules) -> str:
+def _keys(table, rules) -> tuple[Sentence, ...]:
     """Say where the mean largest weight passes one half, for each scale rule and number of keys."""
-    words, rising = [], True
+    found, rising = [], True
     for rule in rules:
         rows = table[(table["panel"] == "max_weight") & (table["scaling"] == rule)]
         places = {n: panels.crossing(part["d_k"], part["estimate"], 0.5) for n, part in rows.groupby("n_keys")}
         places = {n: place for n, place in places.items() if place is not None}
         if places:
-            spelled = [f"{numbers.significant(place, 2)} for n = {n}" for n, place in places.items()]
-            words.append(f"{style.scaling_words(rule)} it passes one half at d_k of about {numbers.listing(spelled)}")
+            spelled = [
+                Sentence("reading.place", {"d_k": numbers.significant(place, 2), "n": numbers.count(n)})
+                for n, place in places.items()
+            ]
+            values = {"rule": speaking.opening(rule), "places": Listing(tuple(spelled))}
+            found.append(Sentence("reading.passes", values))
             rising &= len(places) > 1 and list(places.values()) == sorted(places.values())
-    if not words:
-        return "Under none of these rules does it pass one half between the simulated widths."
-    return selection.sentence("; ".join(words) + (": more keys need a wider head to saturate" if rising else ""))
+    if not found:
+        return (Sentence("reading.nowhere"),)
+    return *found, *((Sentence("reading.rising"),) if rising else ())
 
 
-def _ensembles(table, rules, n: int) -> str:
+def _ensembles(table, rules, n: int) -> tuple[Sentence, ...]:
     """Name the ensembles that the usual scale does not keep from saturating."""
-    rule = "1/sqrt(d_k)"
-    every = table[(table["panel"] == "ensembles") & (table["scaling"] == rule)]
+    every = table[(table["panel"] == "ensembles") & (table["scaling"] == _USUAL)]
     names = selection.order(every["ensemble"])
-    if rule not in rules or len(names) < 2 or every["d_k"].nunique() < 2:
-        return ""
-    moves = {name: _ends(table, "ensembles", rule, n, name) for name in names}
-    grow = [
-        f"{style.ensemble_label(name)} ({numbers.with_error(ends[0]['estimate'], ends[0]['se'])} to "
-        f"{numbers.with_error(ends[1]['estimate'], ends[1]['se'])})"
-        for name, ends in moves.items()
-        if ends and ends[1]["estimate"] - ends[0]["estimate"] > 0.1
-    ]
-    words = selection.sentence(style.scaling_words(rule))[:-1]
+    if _USUAL not in rules or len(names) < 2 or every["d_k"].nunique() < 2:
+        return ()
+    moves = {name: _ends(table, "ensembles", _USUAL, n, name) for name in names}
+    grow = []
+    for name, ends in moves.items():
+        if ends and ends[1]["estimate"] - ends[0]["estimate"] > 0.1:
+            first, last = (numbers.with_error(row["estimate"], row["se"]) for row in ends)
+            grow.append(
+                Sentence("ensembles.one", {"ensemble": style.ensemble_label(name), "first": first, "last": last})
+            )
+    values = {"rule": speaking.opening(_USUAL)}
     if not grow:
-        return f"{words} it rises by more than 0.1 for no ensemble over the simulated widths."
-    return f"{words} it still rises by more than 0.1 for {numbers.listing(grow)}."
-
-
-def _caveat(table) -> str:
-    return (
-        "Random queries and keys stand for a network whose start gives components of variance 1; a trained head can be "
-        "sharp on purpose. Means "
-        "hide that rows differ: the entropy of a mean row is not the mean entropy."
-    )
+        return (Sentence("ensembles.none", values),)
+    return (Sentence("ensembles.some", values | {"ensembles": Listing(tuple(grow))}),)

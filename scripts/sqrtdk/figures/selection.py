@@ -104,28 +104,6 @@ def ends(rows, by: str):
     return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
 
 
-def move(pair, by: str, small: float) -> str:
-    """Say how the estimate changes between the ends of a series; what it is where they are one."""
-    first, last = pair
-    if first[by] == last[by]:
-        return f"is {numbers.with_error(last['estimate'], last['se'])}"
-    return change_words(first["estimate"], first["se"], last["estimate"], last["se"], small)
-
-
-def change_words(first: float, first_se: float, last: float, last_se: float, small: float) -> str:
-    """Say whether a quantity falls, rises or stays, with both values and their errors.
-
-    It stays where the change is under three combined standard errors or under `small` of the larger value.
-    """
-    spelled = numbers.with_error(first, first_se), numbers.with_error(last, last_se)
-    if spelled[0] == spelled[1]:
-        return f"stays at {spelled[0]}"
-    values = f"{spelled[0]} to {spelled[1]}"
-    if abs(last - first) <= max(noise(first_se, last_se), small * max(abs(first), abs(last))):
-        return f"hardly changes, from {values}"
-    return f"{'rises' if last > first else 'falls'} from {values}"
-
-
 def noise(*errors: float) -> float:
     """Return three combined standard errors; a missing one counts as zero."""
     return 3 * sum(error**2 for error in errors if error == error) ** 0.5

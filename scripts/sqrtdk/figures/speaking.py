@@ -119,3 +119,9 @@ def series(ensemble: str, texts: list[str]) -> Sentence:
     """Return what an ensemble has at the ends of its series: Gaussian 1.00(1) to 4096(3), or that it has nothing."""
     found = {"label": style.ensemble_label(ensemble)} | ({"ends": ends(texts)} if texts else {})
     return Sentence(f"shared.series.{'told' if texts else 'missing'}", found)
+
+
+def opening(name: str) -> Sentence:
+    """Return a scale rule as the first words of a sentence: `Without a scale`, `With 1/√d_k`."""
+    found = rule(name)
+    return Sentence(f"shared.opening.{found.key.rpartition('.')[2]}", found.values)
