@@ -19,6 +19,7 @@ from sqrtdk import (
     tables,
     training_answers,
 )
+from sqrtdk.article import design, five_sentences, practice, questions, workflow
 from sqrtdk.config_rules import specification
 from sqrtdk.figures import read
 from sqrtdk.provenance import report_entry
@@ -49,11 +50,13 @@ def render_report(
     specs = {name: specification(entry) for name, entry in configuration["ensembles"].items()}
     members = {name: ensembles.build(spec) for name, spec in specs.items()}
     at = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
+    longer = read(shipped_training)
     follows = answers.follows(frames, at) | training_answers.follows(frames)
     shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent)]
     simulated = tables.simulated(frames["moments"])
     found = tables.report_tables(frames, specs, members, at.ensemble, at.d_k, at.n_keys)
-    found |= training_answers.report_tables(frames, read(shipped_training))
+    found |= training_answers.report_tables(frames, longer)
+    found = {"contrast": found["contrast"], "practice": practice.practice(frames, longer)} | found
     # What the page folds away comes last there, and is numbered so.
     found = dict(sorted(found.items(), key=lambda item: item[0] in FOLDED))
     context = {
@@ -67,6 +70,13 @@ def render_report(
         },
         "setting": at,
         "headline": answers.headline(frames, at) | {"training": training_answers.headline(frames)},
+        "article": {
+            "five": five_sentences.five_sentences(frames, at),
+            "questions": questions.questions(frames, longer, at),
+            "design": design.card(frames, configuration),
+            "workflow": workflow.drawing(record["rules"], workflow.anchors(shown, found)) if record["rules"] else None,
+            "sources": workflow.sources(record["rules"], shown) if record["rules"] else [],
+        },
         "figures": shown,
         "tables": found,
         "provenance": record,

@@ -1,4 +1,4 @@
-"""Write what the results were made from: configuration, versions, source hashes and commit."""
+"""Write what the results were made from: configuration, versions, source hashes, commit and rules."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,9 @@ from sqrtdk import provenance
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def write_provenance(configuration: dict, default: dict, sources: list[Path], commit: str, output: Path):
+def write_provenance(configuration: dict, default: dict, sources: list[Path], commit: str, rules: dict, output: Path):
     """Write provenance.json; source files are named by their path below the repository."""
-    record = provenance.record(configuration, default, provenance.source_hashes(sources, ROOT), commit)
+    record = provenance.record(configuration, default, provenance.source_hashes(sources, ROOT), commit, rules)
     write_text(output, json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 

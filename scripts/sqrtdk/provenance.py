@@ -80,12 +80,15 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     return found
 
 
-def record(configuration: dict, default: dict, sources: dict[str, str], commit: str) -> dict:
+def record(
+    configuration: dict, default: dict, sources: dict[str, str], commit: str, rules: dict[str, dict] | None = None
+) -> dict:
     """Return the provenance of a run: nothing in it depends on when, where or by whom the run was made.
 
     Args:
         sources: path -> SHA-256, as from `source_hashes`.
         commit: the git commit, empty where there is none.
+        rules: the rules of the workflow: what each needs, makes and reads of the configuration.
     """
     return {
         "configuration": configuration,
@@ -94,6 +97,7 @@ def record(configuration: dict, default: dict, sources: dict[str, str], commit: 
         "sources": sources,
         "sources_sha256": text_hash(canonical(sources)),
         "commit": commit,
+        "rules": rules or {},
         "versions": versions(),
         "machine": {"system": platform.system(), "architecture": platform.machine()},
     }

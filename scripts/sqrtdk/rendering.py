@@ -35,7 +35,7 @@ def scale_rule(name: str) -> Markup:
 
 def figure(record: Mapping, svg: str, csv: str, bibtex: str, folder: str) -> dict:
     """Return what the page shows of a figure, from its record, its files' texts and its folder relative to the page."""
-    names = ("id", "number", "title", "question", "caption", "alt", "reading", "caveat")
+    names = ("id", "number", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
     absent = [name for name in names if name not in record]
     if absent:
         raise MissingPart(f"the figure {record.get('id')} has no {', '.join(absent)}")

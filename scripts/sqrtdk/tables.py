@@ -29,7 +29,8 @@ GRADIENT_MEASURES = ("grad_logits", "grad_query", "grad_key")
 class Cell:
     """What one cell says: `text`, the words at `word`, or the TeX `formula`; `note` is a second, smaller line.
 
-    Text and note are the same in every language, or a value that the words of a language spell.
+    Text and note are the same in every language, or a value that the words of a language spell. `sentences` follow the
+    text, then links to the anchors of `evidence`.
     """
 
     text: str | Phrase | Listing = ""
@@ -38,6 +39,8 @@ class Cell:
     note: str | Sentence | Phrase | Listing = ""
     note_word: str = ""
     number: bool = False
+    sentences: tuple[Sentence, ...] = ()
+    evidence: tuple[str, ...] = ()
 
 
 NONE = Cell(word="tables.none")
@@ -45,12 +48,18 @@ NONE = Cell(word="tables.none")
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the words for caption and headings stand at `tables.<key>`; `values` are what the caption names."""
+    """A table: its words stand at `<room>.<key>`: caption, note and columns; `values` are what the caption names."""
 
     key: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     values: dict[str, str] = field(default_factory=dict)
+    room: str = "tables"
+
+    @property
+    def words(self) -> str:
+        """The key of its words."""
+        return f"{self.room}.{self.key}"
 
     @property
     def numeric(self) -> tuple[bool, ...]:

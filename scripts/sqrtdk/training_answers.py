@@ -13,15 +13,17 @@ PLAIN, MUP, REFERENCE = "none", "1/d_k", "1/sqrt(d_k)"
 COMPARISONS = ("best", "same_rate", "speed", "window")
 STILL = 0.1
 """A largest usable rate that moves by less than this many decades from the narrowest to the widest head stays."""
-_WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
+WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
+"""How the words name the verdicts."""
 
 
 def _names(row: dict) -> dict[str, object]:
-    values = {"task": row["task"], "optimiser": _optimiser(row)}
+    values = {"task": row["task"], "optimiser": optimiser(row)}
     return values | {"d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
 
 
-def _optimiser(row: dict) -> Sentence:
+def optimiser(row: dict) -> Sentence:
+    """Return the name of the optimiser of a training run."""
     return Sentence(f"optimisers.{row['optimiser']}")
 
 
@@ -60,7 +62,7 @@ def _verdict(family: str, row: dict) -> Sentence:
     values |= {"rate": f"{row['rate']:g}", "reference_rate": f"{row['reference_rate']:g}"}
     values |= {"margin": f"{row['margin']:g}"}
     unbounded = family == "window" and not (math.isfinite(row["low"]) and math.isfinite(row["high"]))
-    word = "open" if unbounded and row["verdict"] == "undecided" else _WORDS[row["verdict"]]
+    word = "open" if unbounded and row["verdict"] == "undecided" else WORDS[row["verdict"]]
     return Sentence(f"answer.training.{family}.{word}", values)
 
 
@@ -97,7 +99,7 @@ def _at_width(row: dict) -> dict[str, object]:
 
 
 def _judged(row: dict) -> Sentence:
-    return Sentence(f"verdicts.{_WORDS[row['verdict']]}")
+    return Sentence(f"verdicts.{WORDS[row['verdict']]}")
 
 
 def _records(frame: pd.DataFrame) -> list[dict]:
@@ -114,7 +116,7 @@ def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
             continue
         family = f"follows.training.transfer.{'plain' if row['scaling'] == PLAIN else 'scaled'}"
         values = {"rule": row["scaling"], "first": str(row["d_k_low"]), "last": str(row["d_k_high"])}
-        values |= {"optimiser": _optimiser(row)}
+        values |= {"optimiser": optimiser(row)}
         if missing(row["shift"]):
             found = {
                 d_k: _ceiling(frames["training_summary"], row["experiment"], row["scaling"], d_k)

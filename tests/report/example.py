@@ -4,7 +4,9 @@ import functools
 import json
 from pathlib import Path
 
+import article_cases
 import synthetic_alternatives
+import synthetic_maps
 import synthetic_planted
 import synthetic_results
 import synthetic_start
@@ -13,7 +15,7 @@ import synthetic_vanishing
 
 import render_report
 from program import write_frame
-from sqrtdk import ensembles, laws, local_laws, normalisation, provenance, saturation
+from sqrtdk import ensembles, figures, laws, local_laws, normalisation, provenance, saturation
 
 ROOT = Path(__file__).resolve().parents[2]
 TITLE = "Why attention scores are divided by √d_k"
@@ -35,6 +37,17 @@ FIGURE = {
     "reading": "The line rises.",
     "caveat": "It is an example.",
     "inputs": ["moments"],
+}
+DRAWN = sorted({f"results/{table}.csv" for name in figures.names() for table in figures.load(name).INPUTS})
+RULES = {
+    "simulate_moments": {"after": [], "makes": ["results/cells/moments/{ensemble}/{d_k}.json"], "keys": ["seed"]},
+    "collect_moments": {"after": ["simulate_moments"], "makes": DRAWN, "keys": ["d_k"]},
+    "draw_figure": {"after": ["collect_moments"], "makes": ["results/figures/fig-{figure}.svg"], "keys": []},
+    "render_report": {
+        "after": ["collect_moments", "draw_figure"],
+        "makes": ["results/report.html"],
+        "keys": ["language", "title"],
+    },
 }
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 200">'
@@ -72,6 +85,8 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=8)),
         **synthetic_start.frames(),
         "alternatives": synthetic_alternatives.table(),
+        "planted_capacity": synthetic_planted.tables()["planted_capacity"],
+        "freezing_frontier": synthetic_maps.freezing_frontier(),
         **synthetic_planted.examples(),
     }
 
@@ -101,11 +116,14 @@ def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, comm
     """Write all inputs below a folder and return the arguments of `render_report`."""
     for name, table in tables.items():
         write_frame(folder / f"{name}.csv", table)
-    record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit)
+    longer = folder / "longer"
+    write_frame(longer / "training_verdicts.csv", article_cases.shipped()["training_verdicts"])
+    write_frame(longer / "training_summary.csv", tables["training_summary"])
+    record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit, RULES)
     (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
     return {
         "results": [folder / f"{name}.csv" for name in tables],
-        "shipped_training": [folder / f"training_{name}.csv" for name in ("verdicts", "summary")],
+        "shipped_training": [longer / f"training_{name}.csv" for name in ("verdicts", "summary")],
         "figures": sorted((folder / "figures").iterdir()),
         "provenance": folder / "provenance.json",
         "title": settings["title"],
@@ -129,7 +147,7 @@ def render(folder: Path, tables=None, settings=None, default=None, commit: str =
 
 def draw_figures(folder: Path, tables: dict, language: str = "en") -> None:
     """Draw every figure of the project from the tables, as the page takes them up."""
-    from sqrtdk import figures, words
+    from sqrtdk import words
     from sqrtdk.figures import saving, speaking
 
     say = words.Words(words.read(ROOT / "report", language))

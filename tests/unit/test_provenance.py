@@ -86,7 +86,7 @@ def test_script_writes_the_same_record_each_time_and_no_path_of_the_machine(tmp_
     source = write_provenance.ROOT / "scripts" / "program.py"
     texts = []
     for name in ("a.json", "b.json"):
-        write_provenance.write_provenance(CONFIG, CONFIG | {"seed": 2}, [source], "abc", tmp_path / name)
+        write_provenance.write_provenance(CONFIG, CONFIG | {"seed": 2}, [source], "abc", {}, tmp_path / name)
         texts.append((tmp_path / name).read_text(encoding="utf-8"))
     assert texts[0] == texts[1]
     record = json.loads(texts[0])

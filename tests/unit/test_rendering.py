@@ -248,7 +248,7 @@ def test_missing_source_is_named(name):
         rendering.render(given, "en", {}, {})
 
 
-RECORD = {name: name for name in ("id", "number", "title", "question", "caption", "alt", "reading", "caveat")}
+RECORD = {name: name for name in ("id", "number", "title", "question", "caption", "alt", "reading", "caveat", "inputs")}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/></svg>'
 
 

@@ -14,6 +14,7 @@ SOURCE = Path(os.path.relpath(Path(str(workflow.current_basedir)).parent.parent)
 SCRIPTS = SOURCE / "scripts"
 sys.path.insert(0, str(SCRIPTS.resolve()))
 
+import workflow_graph
 import workflow_support
 from sqrtdk import config as configuration
 from sqrtdk import ensembles, figures, variants

@@ -10,6 +10,7 @@ TABLES = [
         *("softmax_saturation", "gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
         *("worked_example", "tiny_gradients", "real_heads", "audit"),
         *("alternatives", "normalisers", "linear_attention", "initialisation", "rounding"),
+        *("planted_capacity", "freezing_frontier"),
         *("training_verdicts", "training_summary", "training_transfer", "training_start"),
     )
 ]
@@ -17,6 +18,9 @@ SHIPPED_TRAINING = [str(SOURCE / f"resources/training/training_{name}.csv") for 
 # A function's value is not searched for wildcards, so text from the configuration may hold braces.
 # What only words the report differently is no part of what the numbers were made from.
 WORDING = ("title", "language")
+SNAKEFILES = sorted((SOURCE / "workflow/rules").glob("*.smk"))
+# What inputs that are functions depend on.
+GIVEN = {"figure": FIGURES, "dump": list(CONFIG["dumps"])}
 
 
 rule write_provenance:
@@ -29,6 +33,7 @@ rule write_provenance:
         configuration=lambda wildcards: as_json({key: CONFIG[key] for key in CONFIG if key not in WORDING}),
         default=as_json({key: value for key, value in default_configuration().items() if key not in WORDING}),
         commit=workflow_support.commit(),
+        rules=lambda wildcards: as_json(workflow_graph.graph(workflow.rules, SNAKEFILES, GIVEN)),
         versions=ENVIRONMENT,
     log:
         "results/logs/write_provenance.log",
@@ -40,7 +45,8 @@ rule write_provenance:
         "record what the results are made from"
     shell:
         "python {input.script[0]:q} --configuration {params.configuration:q} --default {params.default:q}"
-        " --commit {params.commit:q} --sources {input.code:q} --output {output.provenance:q} > {log:q} 2>&1"
+        " --commit {params.commit:q} --rules {params.rules:q} --sources {input.code:q}"
+        " --output {output.provenance:q} > {log:q} 2>&1"
 
 
 rule render_report:

@@ -1,0 +1,1 @@
+"""The article around the figures: five sentences, the design of the study, questions people ask, what to use when."""
