@@ -100,6 +100,9 @@ def test_what_cannot_be_estimated_is_named_with_its_reason():
     assert any("infinite fourth moment" in " ".join(text.get_text().split()) for text in figure.get_axes()[0].texts)
     nothing = describe("exponents", frames | {"spread_laws": frames["spread_laws"].iloc[:0]})
     assert "Not estimable: Laplace (infinite fourth moment)." in nothing.reading
+    other = describe("exponents", synthetic.crowd(), "zh").reading
+    assert "无法估计的是：Student t (3 df)（分量没有有限的四阶矩，" in other
+    assert "fourth" not in other
 
 
 def test_local_exponents_name_crossovers_and_what_stands_in_for_a_variance_without_error():

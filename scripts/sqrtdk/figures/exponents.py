@@ -4,7 +4,7 @@ import textwrap
 
 from sqrtdk import numbers, style
 from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.sentences import Listing, Phrase, Sentence
 
 NUMBER = 2
 INPUTS = ("variance_laws", "spread_laws")
@@ -236,7 +236,7 @@ def _range(row) -> dict[str, Sentence]:
 def _refused(table):
     parts = []
     for row in table[~table["estimable"]].itertuples():
-        label, reason = style.ensemble_label(row.ensemble), [row.reason] if row.reason == row.reason else []
+        label, reason = style.ensemble_label(row.ensemble), [Phrase(row.reason)] if row.reason == row.reason else []
         details = Listing((*reason, *_range(row).values()), "semicolon")
         parts.append(Sentence("reading.details", {"label": label, "details": details}) if details.items else label)
     if parts:

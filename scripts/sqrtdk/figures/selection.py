@@ -2,7 +2,7 @@
 
 import math
 
-from sqrtdk import numbers, style
+from sqrtdk import style
 
 _ENUMERATED = "enumerated"
 LEVEL = 0.95
@@ -63,26 +63,6 @@ def binomial_interval(inside: int, total: int) -> tuple[float, float]:
     low = betaincinv(inside, total - inside + 1, tail) if inside else 0.0
     high = betaincinv(inside + 1, total - inside, 1 - tail) if inside < total else 1.0
     return float(low), float(high)
-
-
-def coverage_words(inside: int, total: int, quantity: str, unit: str) -> str:
-    """Say in a sentence how many 95 % intervals hold the exact value, and whether that is what 95 % allows."""
-    if not total:
-        return f"No 95 % interval can be held against an exact {quantity}."
-    share = (
-        f"The 95 % interval contains the exact {quantity} in {inside} of {numbers.counted(total, unit)} "
-        f"({numbers.percent(inside / total)})"
-    )
-    if is_nominal(inside, total):
-        return f"{share}, as many as 95 % allows to three binomial standard errors."
-    if inside < LEVEL * total:
-        return f"{share}, too few for 95 %: estimates or their errors are wrong somewhere."
-    return f"{share}, too many for 95 %: the errors are larger than they need be."
-
-
-def sentence(text: str) -> str:
-    """Make a sentence of a clause: a capital first, a full stop last."""
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def finite(table):
