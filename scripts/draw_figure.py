@@ -24,10 +24,7 @@ def draw_figure(figure: str, data: list[Path], target: str, svg: Path, pdf: Path
     for path in (svg, pdf, png):
         write_bytes(path, saving.save(drawn, path.suffix[1:], TARGETS[target]))
     write_frame(csv, module.data(frames))
-    spoken = speaking.record(words)
-    if hasattr(module, "TITLE"):
-        spoken |= {"title": module.TITLE, "question": module.QUESTION}
-    record = {"id": figure, "number": module.NUMBER, "inputs": list(module.INPUTS), "words": spoken}
+    record = {"id": figure, "number": module.NUMBER, "inputs": list(module.INPUTS), "words": speaking.record(words)}
     write_text(json, json_format.dumps(record, ensure_ascii=False, indent=2) + "\n")
 
 

@@ -158,8 +158,7 @@ def draw_figures(folder: Path, tables: dict, language: str = "en") -> None:
     for name in figures.names():
         module = figures.load(name)
         frames = {table: tables[table] for table in module.INPUTS}
-        heads = {"title": module.TITLE, "question": module.QUESTION} if hasattr(module, "TITLE") else {}
-        spoken = speaking.words(say, name, speaking.record(module.describe(frames)) | heads)
+        spoken = speaking.words(say, name, speaking.record(module.describe(frames)))
         record = {"id": name, "number": module.NUMBER, "inputs": list(module.INPUTS)} | spoken
         svg = saving.save(module.draw(frames), "svg").decode()
         write_figure(folder / "figures", record, svg)

@@ -44,12 +44,7 @@ ENGLISH = re.compile(r"\b(and|to|without|not available)\b", re.ASCII)
 
 def title(name: str) -> str:
     """Return the title of a figure in English."""
-    return speaking.words(say(), name, speaking.record(drawn(name)[2]) | _heads(name))["title"]
-
-
-def _heads(name: str) -> dict[str, str]:
-    module = load(name)
-    return {"title": module.TITLE, "question": module.QUESTION} if hasattr(module, "TITLE") else {}
+    return say().plain(f"figure-{name}.title")
 
 
 @functools.lru_cache

@@ -113,13 +113,6 @@ def _caption(table, n: int) -> tuple[Sentence, ...]:
     return tuple(found)
 
 
-def _span(table) -> Sentence:
-    low, high = (numbers.count(width) for width in (table["d_k"].min(), table["d_k"].max()))
-    if low == high:
-        return Sentence("span.width", {"d_k": low})
-    return Sentence("span.widths", {"low": low, "high": high})
-
-
 def _ends(table, panel: str, rule: str, n: int, ensemble: str | None = None):
     rows = table[(table["panel"] == panel) & (table["scaling"] == rule) & (table["n_keys"] == n)]
     if ensemble is not None:
@@ -141,12 +134,12 @@ def _moves(table, panel: str, rules, n: int) -> Listing:
 def _alt(table, rules, n: int) -> tuple[Sentence, ...]:
     found = {panel: _moves(table, panel, rules, n) for panel in _MEASURES}
     measures = [Sentence(f"alt.{panel}", {"moves": moves}) for panel, moves in found.items() if moves.items]
-    return Sentence("alt.all", {"span": _span(table), "n": numbers.count(n)}), *measures
+    return Sentence("alt.all", {"span": speaking.widths(table["d_k"]), "n": numbers.count(n)}), *measures
 
 
 def _saturates(table, rules, n: int) -> tuple[Sentence, ...]:
     moves = _moves(table, "max_weight", rules, n)
-    values = {"n": numbers.count(n), "span": _span(table), "moves": moves}
+    values = {"n": numbers.count(n), "span": speaking.widths(table["d_k"]), "moves": moves}
     return (Sentence("reading.moves", values),) if moves.items else ()
 
 

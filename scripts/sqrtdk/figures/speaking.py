@@ -11,14 +11,11 @@ SHARED = "shared."
 
 def record(description: Description) -> dict:
     """Return a description as plain data, without a language."""
-    found = {part: getattr(description, part) for part in PARTS}
-    return {part: text if isinstance(text, str) else [encode(one) for one in text] for part, text in found.items()}
+    return {part: [encode(one) for one in getattr(description, part)] for part in PARTS}
 
 
 def speak(say, name: str, sentences) -> str:
     """Return sentences of a figure as plain text; a list from `record` will do as well."""
-    if isinstance(sentences, str):
-        return sentences
 
     def place(key: str) -> str:
         return key if key.startswith(SHARED) else f"figure-{name}.{key}"
@@ -29,7 +26,7 @@ def speak(say, name: str, sentences) -> str:
 
 def words(say, name: str, parts: dict) -> dict[str, str]:
     """Return title, question and all parts of a record as plain text."""
-    heads = {part: parts.get(part) or speak(say, name, [Sentence(part)]) for part in ("title", "question")}
+    heads = {part: speak(say, name, [Sentence(part)]) for part in ("title", "question")}
     return heads | {part: speak(say, name, parts[part]) for part in PARTS}
 
 
