@@ -23,6 +23,7 @@ include: "workflow/rules/examples.smk"
 include: "workflow/rules/laws.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/training.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 

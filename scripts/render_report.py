@@ -20,6 +20,7 @@ from sqrtdk import (
     training_answers,
 )
 from sqrtdk.article import design, five_sentences, practice, questions, workflow
+from sqrtdk.claims import page
 from sqrtdk.config_rules import specification
 from sqrtdk.figures import read
 from sqrtdk.provenance import report_entry
@@ -57,8 +58,9 @@ def render_report(
     found = tables.report_tables(frames, specs, members, at.ensemble, at.d_k, at.n_keys)
     found |= training_answers.report_tables(frames, longer)
     found = {"contrast": found["contrast"], "practice": practice.practice(frames, longer)} | found
-    # What the page folds away comes last there, and is numbered so.
+    # What the page folds away comes last there, and is numbered so; the claims follow the table of the answer.
     found = dict(sorted(found.items(), key=lambda item: item[0] in FOLDED))
+    found = {"contrast": found["contrast"], **claims(frames, language), **found}
     context = {
         "title": title,
         "version": __version__,
@@ -101,6 +103,12 @@ def render_report(
         "tail": str(configuration["tail_d_k"]),
     }
     write_text(output, rendering.render(read_sources(sources), language, context, constants))
+
+
+def claims(frames: dict, language: str) -> dict:
+    """Return the ledger of claims and the table of the checks that were made for it."""
+    found = page.ledger(frames["claims"], language), page.checks(frames["claim_checks"])
+    return {table.key: table for table in found}
 
 
 def read_sources(paths: list[Path]) -> dict[str, str]:

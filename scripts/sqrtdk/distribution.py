@@ -122,6 +122,15 @@ def share_interval(share: float, n_effective: float, width: float) -> tuple[floa
     return centre - reach, centre + reach
 
 
+def share_error(share: float, n: int) -> float:
+    """Return the standard error of a share of n independent values as if two more were in and two were out of it.
+
+    Agresti and Coull (1998): so that a share of 0 or 1 has an error too.
+    """
+    p = (share * n + 2) / (n + 4)
+    return math.sqrt(p * (1 - p) / (n + 4))
+
+
 def top_energy(rows: Ordered, top: float = TOP) -> tuple[float, float] | None:
     """Return the share of Σ‖g‖² in the rows with the largest gradients, and its standard error; None for all zero.
 

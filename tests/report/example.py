@@ -15,7 +15,8 @@ import synthetic_vanishing
 
 import render_report
 from program import write_frame
-from sqrtdk import ensembles, figures, laws, local_laws, normalisation, provenance, saturation
+from sqrtdk import claim_checks, ensembles, figures, laws, local_laws, normalisation, provenance, saturation
+from sqrtdk.claims import ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 TITLE = "Why attention scores are divided by √d_k"
@@ -68,7 +69,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
             cell = saturation.simulate_cell(ensemble, d, n_keys, scalings, 1, name, n_logits=4000)
             for table, part in zip(rows, cell, strict=True):
                 table += part
-    return {
+    found = {
         "moments": moments,
         "variance_laws": laws.fit_variance_laws(moments, 64),
         "mean_laws": laws.fit_mean_laws(moments),
@@ -88,7 +89,18 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "planted_capacity": synthetic_planted.tables()["planted_capacity"],
         "freezing_frontier": synthetic_maps.freezing_frontier(),
         **synthetic_planted.examples(),
+        "claim_checks": checks(),
     }
+    decided = ledger.decide(found, {name: (SPECS | HEAVY).get(name, SPECS["gaussian"]) for name in names})
+    return found | {"claims": pd.DataFrame([ledger.row(one) for one in decided], columns=ledger.COLUMNS)}
+
+
+@functools.cache
+def checks():
+    """Return the checks that only claims need."""
+    import pandas as pd
+
+    return pd.DataFrame(claim_checks.table(1)).astype({"exact": float})
 
 
 def configuration(names=tuple(SPECS), title: str = TITLE) -> dict:

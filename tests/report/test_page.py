@@ -151,8 +151,8 @@ def test_every_word_is_used(pages, language):
     used, there = pages["words"][language], words(language).keys()
     # Sentences that the numbers choose are held against what can be chosen in the tests of the answers.
     chosen = ("answer.", "follows.", "laws.", "lists.", "optimisers.", "verdicts.", "stopped.", "parameters.", "place.")
-    # Words of the figures are in the figures' files, and tested with them.
-    elsewhere = ("figure-", "shared.", "article.")
+    # Words of the figures and of the claims are in files of their own, and tested with them.
+    elsewhere = ("figure-", "shared.", "article.", "claims.")
     expected = {key for key in there if not key.startswith(chosen + elsewhere)}
     expected |= {key for key in there if article_cases.ON_THE_PAGE.match(key)}
     assert expected - used == set()
@@ -185,6 +185,43 @@ def test_numbers_are_the_same_in_every_language(pages, language):
     ours = digits(pages["usual"])
     assert len(ours) > 500
     assert digits(pages["usual", language]) == ours
+
+
+class Ledger:
+    """The ledger of a page: its rows by claim, and the anchors that it links to."""
+
+    def __init__(self, page: str):
+        self.page = page
+        self.section = page[page.index('<section id="claims"') : page.index('<section id="tables"')]
+        rows = re.findall(r'<tr id="claim-(C\d+)" data-verdict="(\w+)" data-source="([AB])">(.*?)</tr>', self.section)
+        self.rows = {claim: (verdict, source, row) for claim, verdict, source, row in rows}
+        self.links = re.findall(r'<a href="#((?:fig|tab)-[\w-]+)">', self.section)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_ledger_holds_every_claim_and_links_what_is_there(pages, run):
+    ledger = Ledger(pages[run])
+    assert sorted(ledger.rows, key=lambda name: int(name[1:])) == [f"C{number}" for number in range(1, 57)]
+    assert {source for _, source, _ in ledger.rows.values()} == {"A", "B"}
+    for name, (verdict, _, row) in ledger.rows.items():
+        assert verdict.split("_")[0] in row, name
+        assert re.search(r"\bnan\b|None|&lt;", row) is None, name
+    for anchor in ledger.links:
+        assert f'id="{anchor}"' in pages[run], anchor
+    assert len(ledger.links) > 10
+    assert len(ledger.section.encode()) < 60_000
+    assert 'id="tab-claims"' in ledger.section
+
+
+def test_the_ledger_opens_with_the_surprises(page):
+    ledger = Ledger(page)
+    groups = re.findall(r'<tbody data-group="(\w+)">(.*?)</tbody>', ledger.section, re.DOTALL)
+    assert [name for name, _ in groups] == ["surprises", "A", "B"]
+    verdicts = re.findall(r'data-verdict="(\w+)"', groups[0][1])
+    assert set(verdicts) == {"fails", "holds_if"}
+    assert verdicts == sorted(verdicts)
+    for source in "AB":
+        assert set(re.findall(r'data-source="(\w)"', dict(groups)[source])) == {source}
 
 
 def test_no_result_is_typed_into_a_sentence():

@@ -17,7 +17,7 @@ sys.path.insert(0, str(SCRIPTS.resolve()))
 import workflow_graph
 import workflow_support
 from sqrtdk import config as configuration
-from sqrtdk import ensembles, figures, variants
+from sqrtdk import claims, ensembles, figures, variants
 from sqrtdk.training import rules as trained
 
 workflow_support.use_this_python()
@@ -58,6 +58,9 @@ CONSTANT_SCALINGS = [text for text in CONFIG["scalings"] if variants.parse(text)
 ENVIRONMENT = {"python": platform.python_version()} | {
     name: importlib.metadata.version(name) for name in ("numpy", "scipy", "pandas", "matplotlib", "seaborn", "jinja2", "ml_dtypes", "pypdf")
 }
+
+# The longer training, of more tasks, optimisers and rules, that was run once and ships with the project.
+SHIPPED_TRAINING = [str(SOURCE / f"resources/training/training_{name}.csv") for name in ("verdicts", "summary")]
 
 
 def script(name, *modules):

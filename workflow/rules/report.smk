@@ -12,9 +12,9 @@ TABLES = [
         *("alternatives", "normalisers", "linear_attention", "initialisation", "rounding"),
         *("planted_capacity", "freezing_frontier"),
         *("training_verdicts", "training_summary", "training_transfer", "training_start"),
+        *("claims", "claim_checks"),
     )
 ]
-SHIPPED_TRAINING = [str(SOURCE / f"resources/training/training_{name}.csv") for name in ("verdicts", "summary")]
 # A function's value is not searched for wildcards, so text from the configuration may hold braces.
 # What only words the report differently is no part of what the numbers were made from.
 WORDING = ("title", "language")

@@ -1,0 +1,281 @@
+"""A claim, what its test measures, and the verdict, which an interval and a margin decide and nothing else.
+
+`holds` where the whole interval of the measured statistic lies within the margin, `fails` where it lies wholly outside
+of it, else `undecided`: a weak test proves nothing. `holds_if` where the same statistic is within it under a condition
+and outside of it without. An `opinion` is not decided; what bears on it is measured all the same.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..mathml import MissingPart
+
+HOLDS, HOLDS_IF, FAILS, UNDECIDED, OPINION = VERDICTS = ("holds", "holds_if", "fails", "undecided", "opinion")
+KINDS = ("arithmetic", "simulated", "trained", "real")
+"""What a test rests on: numbers without chance, random queries and keys, small models trained here, a trained model."""
+SOURCES = ("A", "B")
+NEAR, AT_LEAST, AT_MOST = RELATIONS = ("near", "at_least", "at_most")
+LEVEL = 0.95
+MOST_LOG = 500.0
+"""Natural logarithm of the widest interval that is written as a number."""
+INTERVAL, NO_ERROR, MISSING = REASONS = ("interval", "no_error", "missing")
+"""Why a claim is undecided: an interval across the edge, an estimate without an error, a result that the run lacks."""
+
+
+class Missing(LookupError):
+    """What a test needs and the results do not have, in the names of tables and columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """One text in every language of the report, which stand together; none may be left out or empty."""
+
+    en: str
+    zh: str
+
+    def __post_init__(self):
+        for name, text in dataclasses.asdict(self).items():
+            if not text.strip():
+                raise ValueError(f"a text has no words in the language {name!r}")
+
+    def language(self, name: str) -> str:
+        """Return the text in a language; raises MissingPart for one that has none."""
+        texts = dataclasses.asdict(self)
+        if name not in texts:
+            raise MissingPart(f"the claims have no texts in {name!r}, which would go with words/{name}/")
+        return texts[name]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured number.
+
+    se: its standard error; 0 is believed only where `exact` says that no chance is left. dof: degrees of freedom of
+    Student's t. log: whether the interval is symmetric in the logarithm. at: the place in the grid where it was
+    measured, name -> (used, asked for). shipped: whether it comes from the tables that ship with the project.
+    """
+
+    value: float
+    se: float = 0.0
+    dof: float = math.inf
+    log: bool = False
+    exact: bool = False
+    at: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    shipped: bool = False
+
+    def interval(self, level: float = LEVEL) -> tuple[float, float] | None:
+        """Return the two ends of the interval, or None where the estimate has no error to be believed."""
+        if self.exact:
+            return self.value, self.value
+        if not self.se > 0 or not math.isfinite(self.se):
+            return None
+        from scipy.special import stdtrit
+
+        reach = float(stdtrit(self.dof, (1 + level) / 2)) * self.se
+        if self.log:
+            factor = math.exp(min(reach / self.value, MOST_LOG))
+            return self.value / factor, self.value * factor
+        return self.value - reach, self.value + reach
+
+    def scaled(self, factor: float) -> "Estimate":
+        return dataclasses.replace(self, value=factor * self.value, se=abs(factor) * self.se)
+
+    def shifted(self, by: float) -> "Estimate":
+        return dataclasses.replace(self, value=self.value + by)
+
+    def minus(self, other: "Estimate") -> "Estimate":
+        """Return the difference to another number, the errors taken as independent."""
+        both = self.exact and other.exact
+        return dataclasses.replace(self, value=self.value - other.value, se=math.hypot(self.se, other.se), exact=both)
+
+    def power(self, exponent: float) -> "Estimate":
+        """Return a power of a positive number, its error to first order."""
+        value = self._positive() ** exponent
+        return dataclasses.replace(self, value=value, se=abs(exponent * value / self.value) * self.se)
+
+    def _positive(self) -> float:
+        if not self.value > 0:
+            raise Missing(f"a number above 0 in place of {self.value:g}")
+        return self.value
+
+    def over(self, other: "Estimate") -> "Estimate":
+        """Return the ratio to another number, the errors taken as independent, to first order."""
+        if other.value == 0:
+            raise Missing("a ratio to 0")
+        value = self.value / other.value
+        se = math.hypot(self.se / other.value, value * other.se / other.value)
+        return Estimate(
+            value,
+            se,
+            min(self.dof, other.dof),
+            self.log or other.log,
+            self.exact and other.exact,
+            {**other.at, **self.at},
+            self.shipped or other.shipped,
+        )
+
+    def log2(self) -> "Estimate":
+        """Return the binary logarithm of a positive number, its error to first order."""
+        se = self.se / self._positive() / math.log(2)
+        return dataclasses.replace(self, value=math.log2(self.value), se=se, log=False)
+
+
+@dataclass(frozen=True)
+class Test:
+    """One statistic, and where a claim says that it lies: near a value, at least or at most at a bound."""
+
+    __test__ = False
+
+    estimate: Estimate
+    relation: str
+    expected: float
+    margin: float = 0.0
+
+    @property
+    def region(self) -> tuple[float, float]:
+        low = -math.inf if self.relation == AT_MOST else self.expected - self.margin
+        return low, math.inf if self.relation == AT_LEAST else self.expected + self.margin
+
+    def verdict(self, level: float = LEVEL) -> str:
+        """Decide by the interval alone: wholly inside, wholly outside, or neither."""
+        interval = self.estimate.interval(level)
+        if interval is None:
+            return UNDECIDED
+        (low, high), (least, most) = interval, self.region
+        if least <= low and high <= most:
+            return HOLDS
+        return FAILS if high < least or low > most else UNDECIDED
+
+
+def near(estimate: Estimate, expected: float, margin: float) -> Test:
+    """The claim says that the statistic is this value, within a margin in its own unit."""
+    return Test(estimate, NEAR, expected, margin)
+
+
+def at_least(estimate: Estimate, bound: float) -> Test:
+    return Test(estimate, AT_LEAST, bound)
+
+
+def at_most(estimate: Estimate, bound: float) -> Test:
+    return Test(estimate, AT_MOST, bound)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test of a claim found: tests that all have to hold, and the same statistic without the condition."""
+
+    tests: tuple[Test, ...]
+    otherwise: Test | None = None
+
+    @property
+    def level(self) -> float:
+        """The level of each interval: of several tests each gets its share of the chance of an error (Bonferroni)."""
+        return 1 - (1 - LEVEL) / len(self.tests)
+
+    def decisive(self) -> Test:
+        """Return the test that the verdict rests on: the first that fails, else the first that is undecided."""
+        order = (FAILS, UNDECIDED, HOLDS)
+        return min(self.tests, key=lambda test: order.index(test.verdict(self.level)))
+
+    def verdict(self) -> str:
+        inside = self.decisive().verdict(self.level)
+        if self.otherwise is None or inside != HOLDS:
+            return inside
+        # What holds without the condition too holds as it stands.
+        return {FAILS: HOLDS_IF, HOLDS: HOLDS, UNDECIDED: UNDECIDED}[self.otherwise.verdict()]
+
+    def undecided_by(self) -> str:
+        """Say why the verdict is `undecided`."""
+        test = self.decisive()
+        if test.verdict(self.level) == HOLDS and self.otherwise is not None:
+            test = self.otherwise
+        return INTERVAL if test.estimate.interval() else NO_ERROR
+
+
+def every(*tests: Test) -> Outcome:
+    """Several tests, all of which have to hold; one that fails refutes the claim."""
+    return Outcome(tests)
+
+
+def under(condition: Test, otherwise: Test) -> Outcome:
+    """The same test where a condition is met, and where it is not."""
+    return Outcome((condition,), otherwise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A claim of one of the two articles, restated, and the test that decides it.
+
+    says: the claim in our words. measures: the statistic of the test. holds_if, not_if: a condition and what is so
+    without it, of tests with two sides. evidence: the figure or table that shows it, by its anchor in the report.
+    reads: the result tables that the test may read. widespread: whether many other texts say the same, so that a claim
+    that does not simply hold is a surprise. test: results -> Outcome, pure; raises Missing.
+    """
+
+    id: str
+    source: str
+    kind: str
+    says: Text
+    measures: Text
+    holds_if: Text | None = None
+    not_if: Text | None = None
+    evidence: str
+    reads: tuple[str, ...]
+    widespread: bool = False
+    opinion: bool = False
+    test: Callable[..., Outcome]
+
+    def __post_init__(self):
+        if self.source not in SOURCES or self.kind not in KINDS:
+            raise ValueError(f"{self.id}: source {self.source!r} or kind {self.kind!r} is not known")
+        if (self.holds_if is None) != (self.not_if is None):
+            raise ValueError(f"{self.id}: a condition needs words for both of its sides")
+
+    def decide(self, results) -> "Decision":
+        """Run the test on the results; what they lack makes the claim undecided and says so."""
+        try:
+            outcome = self.test(results.only(self.reads))
+        except Missing as error:
+            return Decision(self, OPINION if self.opinion else UNDECIDED, None, MISSING, str(error))
+        if (outcome.otherwise is None) != (self.holds_if is None):
+            raise ValueError(f"{self.id}: the test and the words do not agree on whether there is a condition")
+        verdict = OPINION if self.opinion else outcome.verdict()
+        return Decision(self, verdict, outcome, outcome.undecided_by() if verdict == UNDECIDED else "")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on a claim and what it rests on; `reason` says why it is undecided, `missing` what is not there."""
+
+    claim: Claim
+    verdict: str
+    outcome: Outcome | None
+    reason: str = ""
+    missing: str = ""
+
+    @property
+    def surprise(self) -> bool:
+        """A claim that is widely repeated and does not simply hold."""
+        return self.claim.widespread and self.verdict in (FAILS, HOLDS_IF)
+
+
+REGISTRY: dict[str, Claim] = {}
+
+
+def claim(id: str, **parts) -> Callable[[Callable[..., Outcome | Test]], Claim]:
+    """Register the decorated test as that of a claim: the one place that a claim is written down in."""
+
+    def register(test: Callable[..., Outcome | Test]) -> Claim:
+        if id in REGISTRY:
+            raise ValueError(f"two claims are called {id}")
+
+        def outcome(results) -> Outcome:
+            found = test(results)
+            return found if isinstance(found, Outcome) else Outcome((found,))
+
+        REGISTRY[id] = Claim(id=id, test=outcome, **parts)
+        return REGISTRY[id]
+
+    return register

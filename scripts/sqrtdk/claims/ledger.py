@@ -1,0 +1,61 @@
+"""The verdicts on all claims as the rows of claims.csv."""
+
+from collections.abc import Mapping
+
+from . import CLAIMS
+from .core import LEVEL, Decision, Test
+from .results import GRID, Results
+
+COLUMNS = (
+    *("claim", "source", "statement", "expected", "measured", "se", "margin", "verdict", "evidence"),
+    *("relation", "low", "high", "level", "statistic", "kind", "d_k", "n_keys"),
+    *("holds_if", "not_if", "not_if_measured", "not_if_se", "not_if_low", "not_if_high", "not_if_d_k", "not_if_n_keys"),
+    *("surprise", "instead_of", "shipped", "reason", "missing"),
+)
+"""Columns of claims.csv."""
+
+
+def decide(frames: Mapping, ensembles: Mapping[str, Mapping]) -> list[Decision]:
+    """Decide every claim on the tables of a run; `ensembles` are the specifications of its ensembles by name."""
+    results = Results(frames, ensembles)
+    return [claim.decide(results) for claim in CLAIMS.values()]
+
+
+def row(decision: Decision) -> dict:
+    """Return the row of a claim; numbers that do not exist are None."""
+    claim, outcome = decision.claim, decision.outcome
+    test = outcome.decisive() if outcome else None
+    found = {
+        "claim": claim.id,
+        "source": claim.source,
+        "statement": claim.says.en,
+        "verdict": decision.verdict,
+        "evidence": claim.evidence,
+        "statistic": claim.measures.en,
+        "kind": claim.kind,
+        "holds_if": claim.holds_if.en if claim.holds_if else None,
+        "not_if": claim.not_if.en if claim.not_if else None,
+        "surprise": decision.surprise,
+        "reason": decision.reason,
+        "missing": decision.missing,
+    }
+    found |= _measured(test, outcome.level if outcome else None)
+    other = _measured(outcome.otherwise if outcome else None)
+    found |= {f"not_if_{name}": other[name] for name in ("measured", "se", "low", "high", *GRID)}
+    sides = [side for side in (test, outcome.otherwise if outcome else None) if side]
+    places = dict.fromkeys(place for side in sides for place in side.estimate.at.items())
+    found["instead_of"] = "; ".join(f"{name} = {asked}" for name, (used, asked) in places if used != asked)
+    found["shipped"] = any(side.estimate.shipped for side in sides)
+    return {name: found[name] for name in COLUMNS}
+
+
+def _measured(test: Test | None, level: float | None = None) -> dict:
+    names = ("expected", "measured", "se", "margin", "relation", "low", "high", "level", *GRID)
+    if test is None:
+        return dict.fromkeys(names)
+    estimate = test.estimate
+    level = level or LEVEL
+    low, high = estimate.interval(level) or (None, None)
+    values = (test.expected, estimate.value, estimate.se, test.margin, test.relation, low, high, level)
+    place = [estimate.at[name][0] if name in estimate.at else None for name in GRID]
+    return dict(zip(names, (*values, *place), strict=True))

@@ -1,0 +1,297 @@
+"""Claims on what softmax makes of scores, and on examples of three numbers."""
+
+from .core import Outcome, Test, Text, at_least, at_most, claim, every, near, under
+from .results import Results
+
+SIZE, N_KEYS = 64, 64
+ALMOST_ALL = 0.9
+NEARLY_ONE = 0.95
+EASILY = 0.05
+"""What happens in fewer rows than this is not reached easily."""
+MOMENT = 0.02
+"""Relative margin of a standard deviation."""
+DECIMALS = {"small": 0.005, "large": 0.0005}
+"""Half of the last digit of the weights that are printed beside an example."""
+THREE = (1, 2, 3)
+
+
+def _example(results: Results, case: str, measure: str):
+    return results.row("worked_example", part="triples", case=case, measure=measure).exact()
+
+
+def _probability(results: Results, measure: str):
+    return results.row("worked_example", part="probabilities", measure=measure).estimate()
+
+
+def _farthest(results: Results, one: tuple[str, str], other: tuple[str, str]):
+    """Return the largest difference of three numbers of two examples, each given by its case and measure."""
+    gaps = [
+        _example(results, one[0], f"{one[1]}_{i}").minus(_example(results, other[0], f"{other[1]}_{i}")) for i in THREE
+    ]
+    return max((gap.scaled(-1) if gap.value < 0 else gap for gap in gaps), key=lambda gap: gap.value)
+
+
+@claim(
+    "C9",
+    source="A",
+    kind="arithmetic",
+    says=Text(
+        en="If one score is far above all others, its weight is nearly 1.",
+        zh="若某个得分远高于其余得分，其权重就接近 1。",
+    ),
+    measures=Text(
+        en="weight of a logit that is 10 above all others",
+        zh="比其余 logit 都高出 10 的那个 logit 的权重",
+    ),
+    holds_if=Text(
+        en="there are 64 keys, whose ln n is well below the distance",
+        zh="只有 64 个键，ln n 远小于这一差距",
+    ),
+    not_if=Text(
+        en="there are 1 048 576 keys, whose ln n is above it",
+        zh="有 1 048 576 个键，ln n 大于这一差距",
+    ),
+    evidence="tab-claim-checks",
+    reads=("claim_checks",),
+)
+def far_logit(results: Results) -> Outcome:
+    few, many = (results.check("far_logit_weight", n_keys=n).exact() for n in (64, 2**20))
+    return under(at_least(few, NEARLY_ONE), at_least(many, NEARLY_ONE))
+
+
+@claim(
+    "C10",
+    source="A",
+    kind="simulated",
+    says=Text(
+        en="Without the scale nearly all the weight falls on one or two keys that happen to have large scores.",
+        zh="不缩放时，几乎全部权重都落在一两个碰巧得分很大的键上。",
+    ),
+    measures=Text(
+        en="mean weight of the two largest keys of a row, unscaled, d_k = 64",
+        zh="d_k = 64、不缩放时，一行中最大的两个权重之和的均值",
+    ),
+    holds_if=Text(
+        en="there are 16 keys",
+        zh="有 16 个键",
+    ),
+    not_if=Text(
+        en="there are 1024 keys",
+        zh="有 1024 个键",
+    ),
+    evidence="tab-claim-checks",
+    reads=("claim_checks",),
+    widespread=True,
+)
+def top_two(results: Results) -> Outcome:
+    few, many = (results.check("top_two_weight", n_keys=n).estimate() for n in (16, 1024))
+    return under(at_least(few, ALMOST_ALL), at_least(many, ALMOST_ALL))
+
+
+@claim(
+    "C12",
+    source="A",
+    kind="arithmetic",
+    says=Text(
+        en="The derivative of softmax is ∂p_i/∂z_j = p_i (δ_ij − p_j).",
+        zh="softmax 的导数为 ∂p_i/∂z_j = p_i (δ_ij − p_j)。",
+    ),
+    measures=Text(
+        en="largest difference between the formula and derivatives by complex steps",
+        zh="公式与复步长求导结果之间的最大差异",
+    ),
+    evidence="tab-claim-checks",
+    reads=("claim_checks",),
+)
+def derivative(results: Results) -> Test:
+    return near(results.check("jacobian_formula_error").exact(), 0.0, 1e-9)
+
+
+@claim(
+    "C13",
+    source="A",
+    kind="simulated",
+    says=Text(
+        en="In a nearly one-hot row the components other than the largest have almost no gradient.",
+        zh="在接近 one-hot 的行中，除最大分量外的其他分量几乎没有梯度。",
+    ),
+    measures=Text(
+        en="norm of the Jacobian's row of the runner-up, in rows with a weight above 0.99",
+        zh="最大权重超过 0.99 的行中，第二大分量对应的雅可比矩阵行的范数",
+    ),
+    evidence="tab-claim-checks",
+    reads=("claim_checks",),
+)
+def one_hot(results: Results) -> Test:
+    row = results.check("one_hot_gradient", case="runner_up", n_keys=N_KEYS)
+    return at_most(row.estimate(), 0.02)
+
+
+@claim(
+    "C19",
+    source="A",
+    kind="simulated",
+    says=Text(
+        en="With the scale attention is softer and takes in several keys.",
+        zh="缩放后注意力更柔和，能同时关注多个键。",
+    ),
+    measures=Text(
+        en="effective number of keys 1/Σp² of a row, scaled, d_k = 64, n = 64",
+        zh="d_k = 64、n = 64、缩放时一行的有效键数 1/Σp²",
+    ),
+    evidence="fig-saturation",
+    reads=("softmax_saturation",),
+)
+def several_keys(results: Results) -> Test:
+    where = dict(ensemble=results.ensemble("standard"), scaling="1/sqrt(d_k)", measure="effective_keys")
+    return at_least(results.row("softmax_saturation", d_k=SIZE, n_keys=N_KEYS, **where).estimate(), 3.0)
+
+
+@claim(
+    "C28",
+    source="A",
+    kind="real",
+    says=Text(
+        en="With the scale most logits lie between −10 and 10.",
+        zh="缩放后，大部分 logit 落在 −10 到 10 之间。",
+    ),
+    measures=Text(
+        en="share of the logits within ±10: of the trained heads, and of random vectors at d_k = 64",
+        zh="落在 ±10 以内的 logit 比例：训练好的头，以及 d_k = 64 的随机向量",
+    ),
+    evidence="tab-claim-checks",
+    reads=("claim_checks",),
+)
+def within_ten(results: Results) -> Outcome:
+    trained = results.check("share_within", case="trained_heads").estimate()
+    random = results.check("share_within", case="limit_10", d_k=SIZE).estimate()
+    return every(at_least(trained, NEARLY_ONE), at_least(random, NEARLY_ONE))
+
+
+@claim(
+    "C36",
+    source="A",
+    kind="arithmetic",
+    says=Text(
+        en="Softmax1 is softmax with exp(x − 1) in place of exp(x).",
+        zh="Softmax1 就是把 exp(x) 换成 exp(x − 1) 的 softmax。",
+    ),
+    measures=Text(
+        en="largest difference of weights between softmax of x − 1 and softmax1, for x = (1, 0.5, 0.8)",
+        zh="x = (1, 0.5, 0.8) 时，x − 1 的 softmax 与 softmax1 权重的最大差异",
+    ),
+    evidence="tab-claim-checks",
+    reads=("claim_checks",),
+    widespread=True,
+)
+def softmax1(results: Results) -> Test:
+    return near(results.check("shifted_from_softmax1").exact(), 0.0, 0.001)
+
+
+@claim(
+    "C38",
+    source="B",
+    kind="simulated",
+    says=Text(
+        en="Unscaled scores at d_k = 64 easily come to something like (14, 10, 12).",
+        zh="d_k = 64 且不缩放时，得分很容易达到 (14, 10, 12) 这样的大小。",
+    ),
+    measures=Text(
+        en="share of rows of three keys whose scores are all at least 10",
+        zh="三个键的得分全部不小于 10 的行所占比例",
+    ),
+    evidence="tab-three-numbers",
+    reads=("worked_example",),
+)
+def typical_example(results: Results) -> Test:
+    return at_least(_probability(results, "all_high"), EASILY)
+
+
+@claim(
+    "C39",
+    source="B",
+    kind="arithmetic",
+    says=Text(
+        en="Of the scores (14, 10, 12) the largest takes about 87 % of the weight.",
+        zh="对得分 (14, 10, 12)，最大者约占 87 % 的权重。",
+    ),
+    measures=Text(en="its weight", zh="该权重"),
+    evidence="tab-three-numbers",
+    reads=("worked_example",),
+)
+def eighty_seven(results: Results) -> Test:
+    return near(_example(results, "large", "weight_1"), 0.87, 0.005)
+
+
+@claim(
+    "C42",
+    source="B",
+    kind="simulated",
+    says=Text(
+        en="At d_k = 64 unscaled scores have a standard deviation of about 8 and easily reach ±16 and more.",
+        zh="d_k = 64 时，未缩放得分的标准差约为 8，很容易达到 ±16 甚至更大。",
+    ),
+    measures=Text(
+        en="share of rows of 64 keys with a score beyond ±16, and the standard deviation over 8",
+        zh="64 个键的行中出现超过 ±16 的得分的比例，以及标准差除以 8",
+    ),
+    evidence="tab-before-after",
+    reads=("worked_example",),
+)
+def sixteen(results: Results) -> Outcome:
+    spread = results.row("worked_example", part="rows", n_keys=N_KEYS, scaling="none", measure="score_spread")
+    return every(
+        at_least(_probability(results, "any_wide"), EASILY), near(spread.estimate().scaled(1 / 8), 1.0, MOMENT)
+    )
+
+
+@claim(
+    "C45",
+    source="B",
+    kind="arithmetic",
+    says=Text(
+        en="Softmax of (1.0, 0.5, 0.8) is (0.41, 0.20, 0.39).",
+        zh="(1.0, 0.5, 0.8) 的 softmax 是 (0.41, 0.20, 0.39)。",
+    ),
+    measures=Text(en="largest error of the three printed weights", zh="三个印出的权重的最大误差"),
+    evidence="tab-three-numbers",
+    reads=("worked_example",),
+    widespread=True,
+)
+def small_example(results: Results) -> Test:
+    return near(_farthest(results, ("small", "printed_weight"), ("small", "weight")), 0.0, DECIMALS["small"])
+
+
+@claim(
+    "C46",
+    source="B",
+    kind="arithmetic",
+    says=Text(
+        en="Softmax of (14, 10, 12) is (0.867, 0.016, 0.117).",
+        zh="(14, 10, 12) 的 softmax 是 (0.867, 0.016, 0.117)。",
+    ),
+    measures=Text(en="largest error of the three printed weights", zh="三个印出的权重的最大误差"),
+    evidence="tab-three-numbers",
+    reads=("worked_example",),
+)
+def large_example(results: Results) -> Test:
+    return near(_farthest(results, ("large", "printed_weight"), ("large", "weight")), 0.0, DECIMALS["large"])
+
+
+@claim(
+    "C47",
+    source="B",
+    kind="arithmetic",
+    says=Text(
+        en="The weights of (14, 10, 12) are those of (1.0, 0.5, 0.8) after its numbers grew tenfold.",
+        zh="(14, 10, 12) 的权重就是把 (1.0, 0.5, 0.8) 放大十倍后的权重。",
+    ),
+    measures=Text(
+        en="largest difference to the weights of (10, 5, 8)",
+        zh="与 (10, 5, 8) 的权重的最大差异",
+    ),
+    evidence="tab-three-numbers",
+    reads=("worked_example",),
+)
+def tenfold(results: Results) -> Test:
+    return near(_farthest(results, ("large", "weight"), ("small_times_10", "weight")), 0.0, DECIMALS["large"])

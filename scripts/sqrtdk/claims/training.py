@@ -1,0 +1,256 @@
+"""Claims on training, decided by small models trained from scratch with the scale and without."""
+
+import math
+
+from .core import Estimate, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
+from .results import REFERENCE, TINY, Results
+
+SIZE, WIDE = 64, 256
+VANISHING = 0.5
+NOT_LEARNED = 0.9
+"""A loss of at least this share of guessing has hardly fallen."""
+LEARNED = 0.1
+HURTS = 1.25
+NO_GAIN = 0.8
+WORKS = 0.5
+"""A rate works where the mean progress of the runs is at least this share of what is possible."""
+LATE = 2 / 3
+"""The last third of the steps is late."""
+
+
+class Runs:
+    """The runs of the first experiment of this run that has both rules, at the width nearest to one asked for."""
+
+    def __init__(self, results: Results, d_k: int):
+        curves = results.frame("training_curves")
+        both = [set(curves.loc[curves["scaling"] == scaling, "experiment"]) for scaling in ("none", REFERENCE)]
+        names = [name for name in dict.fromkeys(curves["experiment"]) if all(name in names for names in both)]
+        if not names:
+            raise Missing(f"training_curves: scaling = none, {REFERENCE}")
+        self.results = results
+        self.at = results.row("training_curves", d_k=d_k, experiment=names[0]).at
+        self.where = dict(experiment=names[0], d_k=self.at["d_k"][0])
+
+    def best_rate(self, scaling: str) -> float:
+        """Return the rate with the lowest final loss."""
+        curve = self.results.select("training_curves", scaling=scaling, **self.where)
+        return float(curve.loc[curve["loss"].idxmin(), "learning_rate"])
+
+    def top_rate(self) -> float:
+        """Return the largest rate that works with 1/√d_k."""
+        curve = self.results.select("training_curves", scaling=REFERENCE, **self.where)
+        working = curve.loc[curve["progress"] >= WORKS, "learning_rate"]
+        if working.empty:
+            raise Missing(f"training_curves: progress of {REFERENCE}")
+        return float(working.max())
+
+    def last_rate(self, scaling: str) -> float:
+        """Return the largest rate that was tried."""
+        return float(self.results.select("training_curves", scaling=scaling, **self.where)["learning_rate"].max())
+
+    def final_loss(self, scaling: str, rate: float) -> Estimate:
+        """Return the final loss as a share of that of guessing, a geometric mean over seeds."""
+        guess = self.results.row("training_curves", scaling=scaling, **self.where).number("guess")
+        logged = self._logged(scaling, rate)
+        last = logged[logged["step"] == logged["step"].max()]
+        # A run that diverged counts as guessing.
+        return self._geometric([loss / guess if loss == loss else 1.0 for loss in last["loss"]])
+
+    def gradient_ratio(self, rate: float, late: bool) -> Estimate:
+        """Return the norm of the gradient of W_q and W_k without the scale over that with it, of equal seeds.
+
+        Before the first step, or over the last third of the steps (their geometric mean).
+        """
+        logs = []
+        for scaling in ("none", REFERENCE):
+            logged = self._logged(scaling, rate)
+            steps = logged["step"]
+            rows = logged[steps > LATE * steps.max()] if late else logged[steps == 0]
+            norms = rows["grad_norm_qk"].clip(lower=TINY).map(math.log)
+            logs.append(norms.groupby(rows["seed"]).mean())
+        return self._geometric([math.exp(value) for value in (logs[0] - logs[1]).dropna()])
+
+    def _logged(self, scaling: str, rate: float):
+        return self.results.select("training", scaling=scaling, learning_rate=rate, **self.where)
+
+    def _geometric(self, values: list[float]) -> Estimate:
+        if len(values) < 2:
+            raise Missing("training: two seeds")
+        logs = [math.log(max(value, TINY)) for value in values]
+        mean = sum(logs) / len(logs)
+        variance = sum((x - mean) ** 2 for x in logs) / (len(logs) - 1)
+        centre = math.exp(mean)
+        return Estimate(centre, centre * math.sqrt(variance / len(logs)), len(logs) - 1, log=True, at=self.at)
+
+
+TELEMETRY = ("training", "training_curves")
+VERDICTS = ("training_verdicts", "training_summary", "shipped_training_verdicts", "shipped_training_summary")
+
+
+@claim(
+    "C14",
+    source="A",
+    kind="trained",
+    says=Text(
+        en="The growing variance is the root of the trouble: it makes gradients vanish and training unstable.",
+        zh="方差增长是问题的根源：它导致梯度消失和训练不稳定。",
+    ),
+    measures=Text(
+        en="norm of the gradient of W_q and W_k before the first step, without the scale over with it",
+        zh="第一步之前 W_q 与 W_k 的梯度范数：不缩放与缩放之比",
+    ),
+    evidence="fig-training-telemetry",
+    reads=TELEMETRY,
+    widespread=True,
+)
+def first_gradient(results: Results) -> Test:
+    runs = Runs(results, SIZE)
+    return at_most(runs.gradient_ratio(runs.best_rate(REFERENCE), late=False), VANISHING)
+
+
+@claim(
+    "C20",
+    source="A",
+    kind="trained",
+    says=Text(
+        en="Without the scale the loss does not go down at all.",
+        zh="不加缩放因子，损失完全不下降。",
+    ),
+    measures=Text(
+        en="final loss without the scale, as a share of that of guessing",
+        zh="不缩放时的最终损失与随机猜测的损失之比",
+    ),
+    holds_if=Text(
+        en="the learning rate is the largest that works with the scale",
+        zh="学习率取加缩放时仍可用的最大值",
+    ),
+    not_if=Text(
+        en="it is the best one without the scale",
+        zh="学习率取不缩放时的最佳值",
+    ),
+    evidence="fig-training-curves",
+    reads=TELEMETRY,
+    widespread=True,
+)
+def no_progress(results: Results) -> Outcome:
+    runs = Runs(results, SIZE)
+    high, own = (runs.final_loss("none", rate) for rate in (runs.top_rate(), runs.best_rate("none")))
+    return under(at_least(high, NOT_LEARNED), at_least(own, NOT_LEARNED))
+
+
+@claim(
+    "C23",
+    source="A",
+    kind="trained",
+    says=Text(
+        en="A factor that is learned brings next to no gain over 1/√d_k.",
+        zh="可学习的缩放因子相对 1/√d_k 几乎没有收益。",
+    ),
+    measures=Text(
+        en="final loss over that with 1/√d_k, each at its own best learning rate",
+        zh="各取最佳学习率时，最终损失与 1/√d_k 的最终损失之比",
+    ),
+    evidence="tab-training-shipped",
+    reads=VERDICTS,
+)
+def learned_factor(results: Results) -> Test:
+    return at_least(results.against_reference("learnable", "best", SIZE), NO_GAIN)
+
+
+@claim(
+    "C27",
+    source="A",
+    kind="trained",
+    says=Text(
+        en="Without the scale rows are one-hot and the norm of the gradient drops sharply during training.",
+        zh="不缩放时，注意力行接近 one-hot，训练中梯度范数急剧下降。",
+    ),
+    measures=Text(
+        en="norm of the gradient of W_q and W_k without the scale over with it, at the largest rate that works with it",
+        zh="在加缩放时仍可用的最大学习率下，W_q 与 W_k 的梯度范数：不缩放与缩放之比",
+    ),
+    holds_if=Text(
+        en="it is the last third of the training",
+        zh="处于训练的最后三分之一",
+    ),
+    not_if=Text(
+        en="it is before the first step",
+        zh="处于第一步之前",
+    ),
+    evidence="fig-training-telemetry",
+    reads=TELEMETRY,
+)
+def late_gradient(results: Results) -> Outcome:
+    runs = Runs(results, SIZE)
+    late, first = (runs.gradient_ratio(runs.top_rate(), late) for late in (True, False))
+    return under(at_most(late, VANISHING), at_most(first, VANISHING))
+
+
+@claim(
+    "C30",
+    source="A",
+    kind="trained",
+    says=Text(
+        en="Taking the width of the values for d_k makes the factor too small, and attention degenerates in the end.",
+        zh="把值的宽度误当作 d_k 会使缩放因子过小，注意力在训练后期退化。",
+    ),
+    measures=Text(
+        en="final loss of the longest runs over that with the right width, for values 2 and 4 times as wide",
+        zh="值的宽度为 2 倍和 4 倍时，最长训练的最终损失与使用正确宽度时之比",
+    ),
+    evidence="tab-training-shipped",
+    reads=VERDICTS,
+)
+def width_of_values(results: Results) -> Outcome:
+    rules = (f"d_v_for_d_k(ratio={ratio})" for ratio in (2, 4))
+    return every(*(at_least(results.against_reference(rule, "best", SIZE), HURTS) for rule in rules))
+
+
+@claim(
+    "C37",
+    source="A",
+    kind="trained",
+    says=Text(
+        en="In a standard model the right scale is all that is needed for stable training.",
+        zh="在标准模型中，只要缩放正确，训练就足够稳定。",
+    ),
+    measures=Text(
+        en="final loss with the scale, as a share of that of guessing",
+        zh="加缩放时的最终损失与随机猜测的损失之比",
+    ),
+    holds_if=Text(
+        en="the learning rate is the best of those tried",
+        zh="学习率取所试各值中的最佳值",
+    ),
+    not_if=Text(
+        en="it is the largest of those tried",
+        zh="学习率取所试各值中的最大值",
+    ),
+    evidence="fig-training-curves",
+    reads=TELEMETRY,
+)
+def scale_is_enough(results: Results) -> Outcome:
+    runs = Runs(results, SIZE)
+    best, last = (runs.final_loss(REFERENCE, rate) for rate in (runs.best_rate(REFERENCE), runs.last_rate(REFERENCE)))
+    return under(at_most(best, LEARNED), at_most(last, LEARNED))
+
+
+@claim(
+    "C49",
+    source="B",
+    kind="trained",
+    says=Text(
+        en="Without the scale no gradient gets back, and learning stands completely still.",
+        zh="不缩放就没有梯度回传，学习会完全停滞。",
+    ),
+    measures=Text(
+        en="final loss of a wide head without the scale at its best rate, as a share of that of guessing",
+        zh="宽头在不缩放、取最佳学习率时的最终损失与随机猜测的损失之比",
+    ),
+    evidence="fig-training-curves",
+    reads=TELEMETRY,
+    widespread=True,
+)
+def standstill(results: Results) -> Test:
+    runs = Runs(results, WIDE)
+    return at_least(runs.final_loss("none", runs.best_rate("none")), NOT_LEARNED)

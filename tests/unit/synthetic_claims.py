@@ -1,0 +1,110 @@
+"""The tables that claims read, small, simulated where that is cheap and else made from exact values."""
+
+import functools
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import synthetic_audit
+import synthetic_results
+import synthetic_start
+import synthetic_training
+
+from sqrtdk import alternatives, claim_checks, ensembles, heads, laws, normalisation, saturation, worked_example
+from sqrtdk.figures import read
+
+ROOT = Path(__file__).resolve().parents[2]
+SPECS = {
+    "normal": {"family": "gaussian"},
+    "unequal": {"family": "gaussian", "query_sd": 2.0, "key_sd": 0.5},
+    "with_means": {"family": "gaussian", "query_mean": 0.5, "key_mean": -0.5},
+    "both": {"family": "equicorrelated", "query_rho": 0.3, "key_rho": 0.3},
+    "one": {"family": "equicorrelated", "query_rho": 0.5, "key_rho": 0.0},
+    "shared": {"family": "shared_tokens", "cosine": 0.5},
+}
+"""No name is that of the default configuration: claims go by what an ensemble is."""
+WIDTHS = (1, 4, 16, 64, 256, 512, 1024)
+SHIPPED = tuple(ROOT / f"resources/training/training_{name}.csv" for name in ("verdicts", "summary"))
+VARIANTS = ("d_model_for_d_k", "none | sparsemax", "1/sqrt(d_k) | sparsemax")
+SCALINGS = ("none", "1/sqrt(d_k)")
+
+
+def moments(seed: int = 1) -> pd.DataFrame:
+    rng, rows = np.random.default_rng(seed), []
+    for (name, spec), d_k in itertools.product(SPECS.items(), WIDTHS):
+        exact = ensembles.build(spec).exact(d_k)
+        row = dict(ensemble=name, d_k=d_k, n_blocks=100, stopped_by="precision", reason=np.nan)
+        values = dict(variance=exact.variance, within_row_variance=exact.within_row_variance)
+        for quantity, value in values.items():
+            row |= {quantity: value * (1 + 0.002 * rng.normal()), f"{quantity}_se": 0.002 * value}
+            row[f"exact_{quantity}"] = value
+        se = 0.002 * exact.variance**0.5
+        rows.append(row | dict(mean=exact.mean + se * rng.normal(), mean_se=se, exact_mean=exact.mean))
+    return pd.DataFrame(rows)
+
+
+def _softmax() -> dict[str, pd.DataFrame]:
+    parts = ([], [])
+    for d_k, n_keys in ((64, (64,)), (1024, (16,))):
+        # Enough rows for the narrower of the claims.
+        cell = saturation.simulate_cell(
+            ensembles.build(SPECS["normal"]), d_k, n_keys, SCALINGS, 1, "normal", n_logits=60_000
+        )
+        for part, rows in zip(parts, cell[:2], strict=True):
+            part += rows
+    return {
+        name: pd.DataFrame(part) for name, part in zip(("softmax_saturation", "gradient_magnitude"), parts, strict=True)
+    }
+
+
+def _crossovers() -> pd.DataFrame:
+    rows = []
+    for n_keys, d_k in ((16, 20.0), (1024, 320.0)):
+        row = dict(ensemble="normal", n_keys=n_keys, measure="jacobian_frobenius", quantity="median", d_k_star=d_k)
+        rows.append(row | dict(ci_low=d_k / 1.1, ci_high=d_k * 1.1, d_k_formula=d_k, reason=np.nan))
+    return pd.DataFrame(rows)
+
+
+def _checks() -> pd.DataFrame:
+    dump = heads.read_dump(ROOT / "resources/minilm-l6-qk.npz")
+    q, k = (array.reshape(-1, *array.shape[-2:])[::6] for array in (dump.q, dump.k))
+    factors = itertools.repeat(dump.q.shape[-1] ** -0.5)
+    table = pd.DataFrame(claim_checks.table(3, zip(q, k, factors, strict=False)))
+    return table.assign(case=table["case"].replace("", None)).astype({"se": float, "exact": float})
+
+
+def _training() -> dict[str, pd.DataFrame]:
+    """Return tables of training in which runs that fail differ from seed to seed too."""
+    tables, rng = synthetic_training.tables(), np.random.default_rng(4)
+    noise = np.exp(0.01 * rng.normal(size=len(tables["training"])))
+    return tables | {"training": tables["training"].assign(loss=tables["training"]["loss"] * noise)}
+
+
+@functools.cache
+def _frames() -> dict[str, pd.DataFrame]:
+    table = moments()
+    rows = [row for name in VARIANTS for row in alternatives.simulate(64, (64,), (name,), seed=1)]
+    return {
+        "moments": table,
+        "variance_laws": laws.fit_variance_laws(table, 64),
+        **_softmax(),
+        "gradient_crossovers": _crossovers(),
+        "initialisation": synthetic_start.initialisation(),
+        "depth": synthetic_start.depth(),
+        "rounding": synthetic_start.rounding(d_k=(64, 1024)),
+        "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 4000)),
+        "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=16)),
+        "alternatives": pd.DataFrame(rows),
+        "worked_example": pd.DataFrame(worked_example.table(4000, 1)).astype({"se": float, "theory": float}),
+        "claim_checks": _checks(),
+        "real_heads": synthetic_results.real_heads(),
+        "audit": pd.concat([synthetic_audit.table()] * 8, ignore_index=True),
+        **_training(),
+        **{f"shipped_{name}": frame for name, frame in read(SHIPPED).items()},
+    }
+
+
+def frames() -> dict[str, pd.DataFrame]:
+    """Return fresh copies of the tables by name."""
+    return {name: table.copy() for name, table in _frames().items()}

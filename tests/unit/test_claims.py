@@ -1,0 +1,242 @@
+"""All claims: complete in both languages, decided on data, and turned over when the data are made wrong."""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic_claims as synthetic
+import yaml
+
+from sqrtdk import claims, figures
+from sqrtdk.claims import CLAIMS, ledger, results, training
+from sqrtdk.claims.core import KINDS, VERDICTS, Estimate, Text
+from sqrtdk.claims.results import Results
+
+ROOT = Path(__file__).resolve().parents[2]
+DECIDED = ("holds", "holds_if", "fails")
+BY_DATA = [name for name, claim in CLAIMS.items() if claim.kind != "arithmetic" and not claim.opinion]
+TESTED = [name for name, claim in CLAIMS.items() if not claim.opinion]
+CHANGES = (
+    *(lambda value, to=to: to for to in (0.0, 1.0, 100.0, -1.0, 0.5, 0.1, 2.0, 10.0, 64.0)),
+    *(lambda value, factor=factor: factor * value for factor in (100.0, 0.01, 4.0, 0.25, 2.0, 0.5, 1e4, 1e-4)),
+)
+"""What a number is made in turn, to see whether a claim depends on it."""
+
+
+@functools.cache
+def usual() -> dict[str, str]:
+    return {one.claim.id: one.verdict for one in ledger.decide(synthetic.frames(), synthetic.SPECS)}
+
+
+@contextlib.contextmanager
+def read_as(change):
+    """Let `change` (number of the reading, estimate) stand for every estimate that a test reads from a table."""
+    count = itertools.count()
+
+    def made(*values, **named):
+        return change(next(count), Estimate(*values, **named))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (results, training):
+            patch.setattr(module, "Estimate", made)
+        yield
+
+
+def verdict(name: str, change) -> str:
+    """Return the verdict on a claim if what is read from the synthetic tables is changed."""
+    with read_as(change):
+        return CLAIMS[name].decide(tables()).verdict
+
+
+def readings(name: str) -> int:
+    """Return how many estimates the test of a claim reads."""
+    seen = []
+    verdict(name, lambda number, estimate: seen.append(number) or estimate)
+    return len(seen)
+
+
+def turns(name: str, which, unless: tuple) -> bool:
+    """Say whether some change of some readings gives the claim another verdict than some."""
+
+    def changed(to):
+        def change(number, estimate):
+            surely = dict(value=to(estimate.value), se=1e-6 * estimate.se, log=False)
+            return dataclasses.replace(estimate, **surely) if number in which else estimate
+
+        return change
+
+    return any(verdict(name, changed(to)) not in unless for to in CHANGES)
+
+
+@functools.cache
+def tables() -> Results:
+    return Results(synthetic.frames(), synthetic.SPECS)
+
+
+class TestRegister:
+    def test_all_claims_are_there(self):
+        assert list(CLAIMS) == [f"C{number}" for number in range(1, 57)]
+        assert [claim.id for claim in CLAIMS.values()] == list(CLAIMS)
+        assert {name for name, claim in CLAIMS.items() if claim.source == "A"} == {f"C{i}" for i in range(1, 38)}
+
+    def test_enough_of_them_rest_on_data(self):
+        assert {claim.kind for claim in CLAIMS.values()} == set(KINDS)
+        assert len(TESTED) >= 50
+        assert len(BY_DATA) >= 40
+
+    def test_both_languages_say_something_of_their_own(self):
+        for claim in CLAIMS.values():
+            for text in (claim.says, claim.measures, claim.holds_if, claim.not_if):
+                if isinstance(text, Text):
+                    assert re.search(r"[\u3000-\u9fff]", text.zh), claim.id
+                    assert not re.search(r"[\u3000-\u9fff\uff00-\uffef]", text.en), claim.id
+                    assert not re.search(r"[{}$<>]", text.en + text.zh), claim.id
+            assert claim.says.en.endswith("."), claim.id
+            assert claim.says.zh.endswith("。"), claim.id
+
+    def test_evidence_exists(self):
+        tables = yaml.safe_load((ROOT / "report/words/en/tables.yaml").read_text(encoding="utf-8"))["tables"]
+        anchors = {f"fig-{name}" for name in figures.names()} | {"tab-claim-checks"}
+        anchors |= {f"tab-{key.replace('_', '-')}" for key, entry in tables.items() if "columns" in entry}
+        assert {claim.evidence for claim in CLAIMS.values()} <= anchors
+
+    def test_tables_of_the_workflow_are_those_that_claims_read(self):
+        dictionary = yaml.safe_load((ROOT / "workflow/schemas/results.yaml").read_text(encoding="utf-8"))["files"]
+        assert {f"{name}.csv" for name in claims.tables()} <= set(dictionary)
+        assert "claims" not in claims.tables()
+
+
+class TestVerdicts:
+    def test_most_are_decided_by_a_test_and_many_on_data(self):
+        decided = [name for name, found in usual().items() if found in DECIDED]
+        assert len(decided) >= 48
+        assert len([name for name in decided if name in BY_DATA]) >= 38
+
+    def test_what_is_known_exactly_comes_out(self):
+        expected = {
+            "holds": ("C2", "C5", "C6", "C8", "C12", "C16", "C17", "C25", "C34", "C39", "C43", "C46", "C50"),
+            "holds_if": ("C1", "C4", "C7", "C9", "C10", "C15", "C18", "C21", "C41", "C44", "C51", "C52", "C53", "C54"),
+            "fails": ("C36", "C38", "C40", "C45", "C47", "C48", "C56"),
+        }
+        for word, names in expected.items():
+            assert {name: usual()[name] for name in names} == dict.fromkeys(names, word)
+
+    def test_rows_are_complete(self):
+        rows = [ledger.row(one) for one in ledger.decide(synthetic.frames(), synthetic.SPECS)]
+        for row in rows:
+            assert tuple(row) == ledger.COLUMNS
+            assert row["verdict"] in VERDICTS
+            assert row["measured"] is not None
+            assert row["low"] is None or row["low"] <= row["measured"] <= row["high"]
+            assert (row["not_if"] is None) == (row["not_if_measured"] is None)
+            assert row["verdict"] != "holds_if" or row["not_if_low"] is not None
+            assert (row["reason"] != "") == (row["verdict"] == "undecided")
+        assert [row["claim"] for row in rows] == list(CLAIMS)
+        assert sum(row["surprise"] for row in rows) >= 10
+
+
+class TestNegativeControls:
+    @pytest.mark.parametrize("name", TESTED)
+    def test_wrong_numbers_turn_the_verdict(self, name):
+        several, unless = range(readings(name)), (usual()[name], "undecided")
+        assert turns(name, several, unless) or any(turns(name, [one], unless) for one in several)
+
+    @pytest.mark.parametrize("name", [name for name in TESTED if usual()[name] in ("holds", "holds_if")])
+    def test_every_number_that_is_read_can_turn_it(self, name):
+        assert [one for one in range(readings(name)) if not turns(name, [one], (usual()[name],))] == []
+
+    @pytest.mark.parametrize("name", BY_DATA)
+    def test_large_errors_leave_it_undecided(self, name):
+        assert verdict(name, lambda i, e: dataclasses.replace(e, se=1e4 * (abs(e.value) + 1))) == "undecided"
+
+    @pytest.mark.parametrize("name", BY_DATA)
+    @pytest.mark.parametrize("se", [0.0, np.nan])
+    def test_without_errors_nothing_is_decided(self, name, se):
+        assert verdict(name, lambda i, e: dataclasses.replace(e, se=se)) == "undecided"
+
+    @pytest.mark.parametrize(
+        ("name", "table", "where", "column", "factor", "expected"),
+        [
+            ("C16", "moments", "ensemble == 'normal' and d_k == 512", "variance", 1.05, "fails"),
+            ("C16", "moments", "ensemble == 'normal' and d_k == 512", "variance_se", 20, "undecided"),
+            ("C7", "moments", "ensemble == 'one'", "variance", 1.2, "fails"),
+            ("C7", "moments", "ensemble == 'both'", "variance_se", 1000, "undecided"),
+            ("C53", "moments", "ensemble == 'shared'", "within_row_variance", 2, "holds"),
+            ("C2", "variance_laws", "ensemble == 'normal'", "estimate", 1.1, "fails"),
+            ("C3", "depth", "norm == 'pre_layernorm' and layer == 6", "estimate", 5, "holds"),
+            ("C4", "initialisation", "scheme == 'xavier_fused'", "estimate", 2, "holds"),
+            ("C22", "real_heads", "d_k > 0", "independence_variance", 0, "fails"),
+            ("C32", "audit", "head >= 0", "saturated_share", 0, "holds"),
+            ("C56", "gradient_magnitude", "scaling == '1/sqrt(d_k)'", "estimate", 100, "holds"),
+            ("C56", "gradient_magnitude", "scaling == 'none'", "median", 0.01, "fails"),
+            ("C11", "gradient_magnitude", "scaling == '1/sqrt(d_k)'", "median", 100, "holds"),
+            ("C18", "gradient_crossovers", "n_keys == 1024", "ci_low", 0.01, "undecided"),
+            ("C20", "training", "scaling == 'none'", "loss", 0.01, "fails"),
+            ("C30", "shipped_training_verdicts", "comparison == 'best'", "high", 2, "undecided"),
+            ("C1", "claim_checks", "case == 'unequal_lengths'", "estimate", 1.4, "holds"),
+            ("C38", "worked_example", "measure == 'all_high'", "estimate", 100, "holds"),
+            ("C55", "linear_attention", "scaling == '1/sqrt(d_k)'", "estimate", 2, "holds"),
+            ("C25", "normalisers", "measure == 'row_sum'", "estimate", 0.5, "fails"),
+        ],
+    )
+    def test_a_wrong_column_turns_the_claim_that_reads_it(self, name, table, where, column, factor, expected):
+        frames = synthetic.frames()
+        rows = frames[table].query(where).index
+        assert len(rows) > 0
+        frames[table][column] = frames[table][column].astype(float)
+        frames[table].loc[rows, column] *= factor
+        assert usual()[name] != expected or factor == 0 or column == "median"
+        assert CLAIMS[name].decide(Results(frames, synthetic.SPECS)).verdict == expected
+
+
+class TestMissing:
+    def test_without_any_table_nothing_is_decided_and_nothing_breaks(self):
+        rows = [ledger.row(one) for one in ledger.decide({}, {})]
+        assert {row["verdict"] for row in rows} == {"undecided", "opinion"}
+        assert {row["reason"] for row in rows} == {"missing"}
+        assert all(row["missing"] for row in rows)
+
+    @pytest.mark.parametrize("table", claims.tables())
+    def test_an_empty_table_leaves_its_claims_undecided(self, table):
+        frames = tables().frames | {table: pd.DataFrame()}
+        for claim in CLAIMS.values():
+            if table in claim.reads:
+                found = claim.decide(Results(frames, synthetic.SPECS))
+                # What others trained stands in for what this run has not.
+                assert (found.reason == "missing") != (f"shipped_{table}" in claim.reads), claim.id
+
+    @pytest.mark.parametrize("role", [*synthetic.SPECS])
+    def test_an_ensemble_that_is_not_there_is_not_stood_in_for(self, role):
+        specs = {name: spec for name, spec in synthetic.SPECS.items() if name != role}
+        found = {one.claim.id: one for one in ledger.decide(tables().frames, specs)}
+        lost = [name for name, one in found.items() if one.reason == "missing"]
+        # Where other variances would do, the standard normal ones do as well.
+        assert lost or (role == "unequal" and found["C41"].verdict == "holds_if")
+        assert all("ensembles: " in found[name].missing for name in lost)
+
+    def test_a_name_means_nothing(self):
+        """An ensemble called gaussian that is none is not taken for the standard normal one."""
+        specs = synthetic.SPECS | {"normal": {"family": "gaussian", "query_sd": 2.0}}
+        assert CLAIMS["C2"].decide(Results(synthetic.frames(), specs)).missing == "ensembles: standard"
+
+    def test_a_neighbouring_width_is_said_and_a_far_one_refused(self):
+        frames = dict(tables().frames)
+        frames["moments"] = frames["moments"][frames["moments"]["d_k"] != 64]
+        row = ledger.row(CLAIMS["C5"].decide(Results(frames, synthetic.SPECS)))
+        assert (row["d_k"], row["instead_of"]) == (16, "d_k = 64")
+        frames["moments"] = frames["moments"][frames["moments"]["d_k"] < 16]
+        found = CLAIMS["C5"].decide(Results(frames, synthetic.SPECS))
+        assert (found.verdict, found.missing) == ("undecided", "moments: d_k = 64")
+
+    def test_shipped_numbers_are_marked_and_give_way_to_those_of_the_run(self):
+        frames = synthetic.frames()
+        assert ledger.row(CLAIMS["C30"].decide(Results(frames, synthetic.SPECS)))["shipped"]
+        for name in ("verdicts", "summary"):
+            frames[f"training_{name}"] = frames[f"shipped_training_{name}"]
+        assert not ledger.row(CLAIMS["C30"].decide(Results(frames, synthetic.SPECS)))["shipped"]

@@ -1,0 +1,205 @@
+"""The rule that decides a claim: an interval against a margin, and the two sides of a condition."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sqrtdk.claims import core
+from sqrtdk.claims.core import Estimate, Missing, Outcome, Text, at_least, at_most, every, near, under
+from sqrtdk.claims.results import Results
+
+WORDS = dict(
+    source="A", kind="simulated", says=Text(en="a", zh="甲"), measures=Text(en="b", zh="乙"), evidence="fig-depth"
+)
+EXACT = dict(exact=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "se", "verdict"),
+    [
+        (1.0, 0.02, "holds"),
+        (1.06, 0.02, "holds"),
+        (1.06, 0.021, "undecided"),
+        (1.0, 0.06, "undecided"),
+        (1.13, 0.02, "undecided"),
+        (1.14, 0.0205, "undecided"),
+        (1.14, 0.02, "fails"),
+        (0.87, 0.02, "undecided"),
+        (0.86, 0.02, "fails"),
+        (2.0, 10.0, "undecided"),
+    ],
+)
+def test_the_whole_interval_decides(value, se, verdict):
+    assert near(Estimate(value, se), 1.0, 0.1).verdict() == verdict
+
+
+def test_bounds_have_one_side():
+    assert at_least(Estimate(5.0, 1.0), 3.0).verdict() == "holds"
+    assert at_least(Estimate(5.0, 1.1), 3.0).verdict() == "undecided"
+    assert at_least(Estimate(1.0, 1.0), 3.0).verdict() == "fails"
+    assert at_most(Estimate(1.0, 1.0), 3.0).verdict() == "holds"
+    assert at_most(Estimate(5.0, 1.0), 3.0).verdict() == "fails"
+    assert at_most(Estimate(1e9, 1.0), 3.0).verdict() == "fails"
+
+
+def test_few_degrees_of_freedom_widen_the_interval():
+    assert near(Estimate(1.0, 0.04), 1.0, 0.1).verdict() == "holds"
+    assert near(Estimate(1.0, 0.04, dof=3), 1.0, 0.1).verdict() == "undecided"
+
+
+@pytest.mark.parametrize("se", [0.0, math.nan, math.inf])
+def test_an_estimate_without_an_error_decides_nothing(se):
+    outcome = every(near(Estimate(1.0, se), 1.0, 0.1))
+    assert outcome.verdict() == "undecided"
+    assert outcome.undecided_by() == core.NO_ERROR
+    assert every(near(Estimate(1.0, **EXACT), 1.0, 0.1)).verdict() == "holds"
+    assert every(near(Estimate(1.2, **EXACT), 1.0, 0.1)).verdict() == "fails"
+
+
+def test_logarithmic_intervals_are_symmetric_in_the_ratio():
+    low, high = Estimate(2.0, 0.4, log=True).interval()
+    assert low * high == pytest.approx(4.0)
+    assert math.log(high / 2) == pytest.approx(1.959964 * 0.2, rel=1e-6)
+    assert Estimate(2.0, 1e9, log=True).interval()[1] < math.inf
+
+
+@pytest.mark.parametrize(
+    ("edge", "test", "log"),
+    [
+        (1.1, lambda estimate: near(estimate, 1.0, 0.1), False),
+        (0.9, lambda estimate: near(estimate, 1.0, 0.1), False),
+        (2.0, lambda estimate: at_least(estimate, 2.0), False),
+        (2.0, lambda estimate: at_most(estimate, 2.0), False),
+        (2.0, lambda estimate: at_least(estimate, 2.0), True),
+    ],
+)
+def test_at_the_edge_no_side_is_taken_more_often_than_promised(edge, test, log):
+    """Where the truth is the edge itself, `holds` and `fails` are each wrong in at most 2.5 % of studies."""
+    rng, studies, n = np.random.default_rng(5), 20_000, 8
+    samples = rng.normal(0, 0.05, (studies, n)) + (math.log(edge) if log else edge)
+    centres, errors = samples.mean(axis=1), samples.std(axis=1, ddof=1) / n**0.5
+    if log:
+        centres = np.exp(centres)
+        errors = centres * errors
+    verdicts = [test(Estimate(float(c), float(e), n - 1, log)).verdict() for c, e in zip(centres, errors, strict=True)]
+    allowed = 0.025 + 4 * math.sqrt(0.025 * 0.975 / studies)
+    for side in ("holds", "fails"):
+        assert np.mean([verdict == side for verdict in verdicts]) < allowed
+
+
+def test_a_bold_rule_would_be_caught():
+    """Negative control of the test above: half the interval takes a side in 16 % of the studies at the edge."""
+    rng = np.random.default_rng(5)
+    values = rng.normal(2.0, 1.0, 4000)
+    assert np.mean([at_least(Estimate(float(v), 0.5), 2.0).verdict() == "holds" for v in values]) > 0.1
+
+
+def test_several_tests_share_the_chance_of_an_error():
+    """With ten truths at the edge itself a false refutation is still rare."""
+    rng, studies, k = np.random.default_rng(6), 4000, 10
+    values = rng.normal(1.1, 0.01, (studies, k))
+    outcomes = [every(*(near(Estimate(float(v), 0.01), 1.0, 0.1) for v in row)) for row in values]
+    assert outcomes[0].level == pytest.approx(0.995)
+    assert np.mean([outcome.verdict() == "fails" for outcome in outcomes]) < 0.025 + 4 * math.sqrt(0.025 / studies)
+    assert every(near(Estimate(1.0, 0.04), 1.0, 0.1)).verdict() == "holds"
+    assert every(*[near(Estimate(1.0, 0.04), 1.0, 0.1)] * k).verdict() == "undecided"
+
+
+def test_the_worst_of_several_tests_is_shown():
+    good, vague, bad = (near(Estimate(value, se), 1.0, 0.1) for value, se in ((1.0, 0.001), (1.0, 1.0), (2.0, 0.001)))
+    assert every(good, bad, vague).decisive() is bad
+    assert every(good, vague).decisive() is vague
+    assert every(good, vague).verdict() == "undecided"
+    assert every(good, good).decisive() is good
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "verdict"),
+    [
+        ("in", "out", "holds_if"),
+        ("in", "in", "holds"),
+        ("in", "vague", "undecided"),
+        ("out", "in", "fails"),
+        ("out", "out", "fails"),
+        ("vague", "out", "undecided"),
+    ],
+)
+def test_a_condition_needs_both_sides(inside, outside, verdict):
+    sides = {"in": Estimate(1.0, 0.01), "out": Estimate(3.0, 0.01), "vague": Estimate(1.0, 1.0)}
+    assert under(near(sides[inside], 1.0, 0.1), near(sides[outside], 1.0, 0.1)).verdict() == verdict
+
+
+def test_errors_travel_with_the_numbers():
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(8.0, 0.08, 200_000), rng.normal(2.0, 0.02, 200_000)
+    one, other = Estimate(8.0, 0.08), Estimate(2.0, 0.02)
+    for found, drawn in (
+        (one.over(other), a / b),
+        (one.power(0.5), a**0.5),
+        (one.log2(), np.log2(a)),
+        (one.scaled(-3), -3 * a),
+        (one.minus(other), a - b),
+        (one.shifted(2), a + 2),
+    ):
+        assert found.value == pytest.approx(drawn.mean(), rel=1e-3)
+        assert found.se == pytest.approx(drawn.std(), rel=0.02)
+    assert one.over(Estimate(2.0, **EXACT)).exact is False
+    assert Estimate(8.0, **EXACT).over(Estimate(2.0, **EXACT)).exact is True
+    for broken in (lambda: one.over(Estimate(0.0, 1.0)), Estimate(-1.0, 1.0).log2, lambda: Estimate(0.0, 1.0).power(2)):
+        with pytest.raises(Missing):
+            broken()
+
+
+def test_a_language_that_is_left_out_or_empty_is_refused():
+    with pytest.raises(TypeError, match="zh"):
+        Text(en="only English")
+    with pytest.raises(ValueError, match="'zh'"):
+        Text(en="English", zh="  ")
+
+
+class TestClaim:
+    def claim(self, test, **changes):
+        return core.Claim(**WORDS | dict(id="X1", reads=("moments",), test=test) | changes)
+
+    def decide(self, test, **changes):
+        return self.claim(test, **changes).decide(Results({}, {}))
+
+    def test_what_is_missing_makes_it_undecided_and_is_named(self):
+        decision = self.decide(lambda results: Outcome((near(results.row("moments").estimate(), 1.0, 0.1),)))
+        assert (decision.verdict, decision.reason, decision.missing) == ("undecided", "missing", "moments")
+
+    def test_a_table_that_the_claim_does_not_name_is_a_mistake(self):
+        with pytest.raises(KeyError, match="depth"):
+            self.decide(lambda results: results.row("depth"))
+
+    def test_an_opinion_stays_one(self):
+        for value in (1.0, 5.0):
+            test = near(Estimate(value, 0.01), 1.0, 0.1)
+            assert self.decide(lambda results, test=test: Outcome((test,)), opinion=True).verdict == "opinion"
+
+    def test_words_and_test_agree_on_the_condition(self):
+        side = near(Estimate(1.0, 0.01), 1.0, 0.1)
+        with pytest.raises(ValueError, match="X1"):
+            self.decide(lambda results: under(side, side))
+        with pytest.raises(ValueError, match="X1"):
+            self.claim(lambda results: under(side, side), holds_if=WORDS["says"])
+
+    def test_unknown_kinds_and_sources_are_refused(self):
+        for change in (dict(kind="guessed"), dict(source="C")):
+            with pytest.raises(ValueError, match="X1"):
+                self.claim(lambda results: None, **change)
+
+    def test_only_a_widespread_claim_that_does_not_hold_is_a_surprise(self):
+        def surprise(value, **changes):
+            test = Outcome((near(Estimate(value, 0.01), 1.0, 0.1),))
+            return self.decide(lambda results: test, **changes).surprise
+
+        assert surprise(3.0, widespread=True)
+        assert not surprise(1.0, widespread=True)
+        assert not surprise(3.0)
+        assert not surprise(3.0, widespread=True, opinion=True)
+
+    def test_two_claims_of_one_name_are_refused(self):
+        with pytest.raises(ValueError, match="C1"):
+            core.claim("C1", **WORDS)(lambda results: None)

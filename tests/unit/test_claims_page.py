@@ -1,0 +1,121 @@
+"""The ledger in words: both languages complete, numbers as they are in claims.csv, sentences chosen by the counts."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic_claims as synthetic
+
+from sqrtdk import words
+from sqrtdk.claims import CLAIMS, ledger, page
+from sqrtdk.claims.core import KINDS, REASONS, VERDICTS
+
+REPORT = Path(__file__).resolve().parents[2] / "report"
+LANGUAGES = ("en", "zh")
+
+
+def leaves(tree, before=""):
+    if not isinstance(tree, dict):
+        return {before: tree}
+    return {key: text for name, part in tree.items() for key, text in leaves(part, f"{before}.{name}").items()}
+
+
+def texts(language: str) -> dict[str, str]:
+    return leaves({"claims": words.read(REPORT, language)["claims"]})
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rows = [ledger.row(one) for one in ledger.decide(synthetic.frames(), synthetic.SPECS)]
+    return pd.DataFrame(rows, columns=ledger.COLUMNS).astype({"measured": float, "se": float, "not_if_se": float})
+
+
+def test_both_languages_have_the_same_words_with_the_same_places():
+    one, other = (texts(language) for language in LANGUAGES)
+    assert one.keys() == other.keys()
+    for key in one:
+        assert set(re.findall(r"\{\w+\}|\$[^$]+\$", one[key])) == set(re.findall(r"\{\w+\}|\$[^$]+\$", other[key])), key
+        assert re.search(r"[\u4e00-\u9fff]", other[key]) or one[key].startswith("$"), key
+        assert not re.search(r"[\u3000-\u9fff]", one[key]), key
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_whatever_a_row_can_be_has_its_words(language):
+    say = words.Words(words.read(REPORT, language))
+    values = dict.fromkeys(("holds_if", "not_if", "value", "what", "place", "count"), "7")
+    keys = [f"verdicts.{name}" for name in VERDICTS] + [f"kinds.{name}" for name in KINDS]
+    keys += [f"reasons.{name}" for name in REASONS] + [f"groups.{name}" for name in ("surprises", "A", "B")]
+    keys += [f"conditions.{name}" for name in VERDICTS if name != "opinion"] + ["otherwise", "instead_of", "shipped"]
+    for key in keys:
+        assert say(f"claims.{key}", **values)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_lines_say_what_the_table_holds(frame, language):
+    lines = {line.id: line for line in page.ledger(frame, language).rows}
+    assert lines.keys() == CLAIMS.keys()
+    assert lines["C39"].expected == "0.87 ± 0.005"
+    assert lines["C39"].measured == "0.8668"
+    assert lines["C19"].expected == "≥ 3"
+    assert lines["C56"].expected == "≤ 0.5"
+    row = frame.set_index("claim").loc["C4"]
+    assert lines["C4"].measured == page.numbers.with_error(row["measured"], row["se"])
+    assert lines["C4"].otherwise == page.numbers.with_error(row["not_if_measured"], row["not_if_se"])
+    assert lines["C26"].expected == ""
+    # A large error is spelled as an interval.
+    assert re.fullmatch(r"0\.74 \[0\.\d+, 6\.\d+\]", lines["C23"].measured)
+    assert "<sub>q</sub>" in lines["C14"].measures
+    assert "<math>" in lines["C2"].says
+
+
+def test_surprises_come_first_and_the_worst_of_them_before_all(frame):
+    groups = page.ledger(frame, "en").groups
+    assert list(groups) == ["surprises", "A", "B"]
+    shown = [line.verdict for line in groups["surprises"]]
+    assert shown == sorted(shown)
+    assert len(shown) == frame["surprise"].sum()
+    assert sum(map(len, groups.values())) == len(CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "word"),
+    [
+        (["holds"] * 3 + ["fails"], "most"),
+        (["holds", "fails"], "half"),
+        (["holds", "fails", "holds_if"], "few"),
+        (["undecided", "opinion"], "none"),
+    ],
+)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_summary_is_chosen_by_the_counts(frame, verdicts, word, language):
+    few = frame.head(len(verdicts)).assign(
+        verdict=verdicts, reason="", kind=["arithmetic", *["simulated"] * (len(verdicts) - 1)]
+    )
+    found = page.summary(few)
+    assert f"claims.summary.{word}" in [sentence.key for sentence in found]
+    say = words.Words(words.read(REPORT, language))
+    text = " ".join(str(say(sentence.key, **sentence.values)) for sentence in found)
+    assert str(len(verdicts)) in text
+    lacking = page.summary(few.assign(reason="missing"))
+    assert (lacking[-1].key == "claims.summary.lacking") == (word != "none")
+
+
+def test_counts_are_those_of_the_table(frame):
+    values = page.summary(frame)[0].values
+    assert sum(int(values[name]) for name in VERDICTS) == int(values["count"]) == len(frame)
+    assert int(values["decided"]) == int(frame["verdict"].isin(["holds", "holds_if", "fails"]).sum())
+    assert int(values["data"]) < int(values["decided"])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_checks_are_spelled_with_their_errors(language):
+    table = page.checks(synthetic.frames()["claim_checks"])
+    say = words.Words(words.read(REPORT, language))
+    for name, *_, found, _ in table.rows:
+        assert say(name.word)
+        assert not name.note or say(name.note_word)
+        assert found.text
+    weights = [row[3].text for row in table.rows if row[0].word.endswith("top_two_weight")]
+    assert re.fullmatch(r"0\.95\d+\(\d+\)", weights[0])
+    assert [row[3].text for row in table.rows if row[0].word.endswith("far_logit_weight")] == ["0.9971", "0.02057"]
