@@ -18,11 +18,18 @@ class Phrases:
     def __init__(self, catalogue: Mapping[str, str]):
         self.catalogue = catalogue
         self.used: set[str] = set()
+        self._found: dict[str, str | None] = {}
 
     def __call__(self, text: str) -> str | None:
         """Return the counterpart of a phrase, None where the catalogue has none."""
         if not self.catalogue or not text:
             return text
+        # Kept, since a phrase of many parts can be divided in many ways.
+        if text not in self._found:
+            self._found[text] = self._look_up(text)
+        return self._found[text]
+
+    def _look_up(self, text: str) -> str | None:
         if text in self.catalogue:
             self.used.add(text)
             return self.catalogue[text]

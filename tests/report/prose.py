@@ -34,8 +34,7 @@ class Prose(HTMLParser):
     """Collect the texts of a page that are prose: what is no code, data, formula, picture or reference."""
 
     SKIPPED = ("code", "pre", "svg", "math", "style", "script", "cite")
-    # The words of the figures come with the figures' files.
-    ELSEWHERE = ("references", "figures")
+    ELSEWHERE = ("references",)
     VOID = ("meta", "link", "br", "img", "input", "hr")
 
     def __init__(self, page: str):

@@ -8,6 +8,7 @@ import synthetic_results as synthetic
 from figure_cases import ENGLISH, LANGUAGES, NAMES, REPORT, SPOKEN, describe, drawn, say
 
 from sqrtdk import numbers
+from sqrtdk.ensembles import iid
 from sqrtdk.figures import load, panels, speaking
 from sqrtdk.figures import names as figure_names
 from sqrtdk.sentences import Sentence
@@ -96,6 +97,8 @@ def test_what_cannot_be_estimated_is_named_with_its_reason():
         words.reading
     )
     assert "Laplace not estimable, interquartile range 0.493(4)" in words.alt
+    known = frames | {"variance_laws": laws.replace("infinite fourth moment", iid.HEAVY_VARIANCE)}
+    assert "Laplace（分量没有有限的方差；" in describe("exponents", known, "zh").reading
     figure = load("exponents").draw(frames)
     assert any("infinite fourth moment" in " ".join(text.get_text().split()) for text in figure.get_axes()[0].texts)
     nothing = describe("exponents", frames | {"spread_laws": frames["spread_laws"].iloc[:0]})

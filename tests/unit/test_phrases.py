@@ -53,6 +53,12 @@ def test_what_the_catalogue_does_not_hold_has_no_counterpart(english):
     assert Phrases(CATALOGUE)(english) is None
 
 
+def test_a_long_phrase_with_one_unknown_part_is_refused_without_trying_every_division():
+    phrases = Phrases(CATALOGUE)
+    assert phrases(" / ".join(["d / h", "heavy tails"] * 20 + ["something else"])) is None
+    assert len(phrases._found) < 5000
+
+
 def test_an_empty_catalogue_leaves_phrases_as_they_are():
     assert Phrases({})("anything at all") == "anything at all"
 
