@@ -8,6 +8,9 @@ from sqrtdk import figures
 from sqrtdk.figures import saving, speaking
 from sqrtdk.figures.targets import TARGETS
 
+DIGITS = 6
+"""Significant digits of plotted data."""
+
 
 def draw_figure(figure: str, data: list[Path], target: str, svg: Path, pdf: Path, png: Path, csv: Path, json: Path):
     """Draw a figure from result tables.
@@ -23,7 +26,8 @@ def draw_figure(figure: str, data: list[Path], target: str, svg: Path, pdf: Path
     words, drawn = module.describe(frames), module.draw(frames, TARGETS[target])
     for path in (svg, pdf, png):
         write_bytes(path, saving.save(drawn, path.suffix[1:], TARGETS[target]))
-    write_frame(csv, module.data(frames))
+    # The tables hold full precision; what is plotted needs less.
+    write_frame(csv, module.data(frames), digits=DIGITS)
     record = {"id": figure, "number": module.NUMBER, "inputs": list(module.INPUTS), "words": speaking.record(words)}
     write_text(json, json_format.dumps(record, ensure_ascii=False, indent=2) + "\n")
 

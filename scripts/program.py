@@ -82,11 +82,21 @@ def write_rows(path: Path, rows: list[dict], columns: tuple[str, ...] | None = N
     write_text(path, text.getvalue())
 
 
-def write_frame(path: Path, frame) -> None:
-    """Write a data frame in the same spelling as `write_rows`."""
+def _is_fraction(value) -> bool:
+    return isinstance(value, float) and not value.is_integer()
+
+
+def write_frame(path: Path, frame, digits: int | None = None) -> None:
+    """Write a data frame in the same spelling as `write_rows`; `digits` rounds reals to so many significant digits."""
+
+    def spelled(value) -> str:
+        if value is None or value != value:
+            return ""
+        return cell_text(float(f"{value:.{digits}g}") if digits and _is_fraction(value) else value)
+
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(frame.columns)
     for row in frame.itertuples(index=False):
-        writer.writerow(["" if value is None or value != value else cell_text(value) for value in row])
+        writer.writerow([spelled(value) for value in row])
     write_text(path, text.getvalue())

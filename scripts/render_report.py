@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+from markupsafe import Markup
+
 from program import run, write_text
 from sqrtdk import (
     __version__,
@@ -11,6 +13,7 @@ from sqrtdk import (
     blocks,
     energy_grid,
     ensembles,
+    explore,
     laws,
     numbers,
     rendering,
@@ -22,7 +25,7 @@ from sqrtdk import (
 from sqrtdk.article import design, five_sentences, practice, questions, workflow
 from sqrtdk.claims import page
 from sqrtdk.config_rules import specification
-from sqrtdk.figures import read
+from sqrtdk.figures import inline, read
 from sqrtdk.provenance import report_entry
 
 SHIPPED = "minilm-l6-qk.npz"
@@ -53,7 +56,8 @@ def render_report(
     at = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
     longer = read(shipped_training)
     follows = answers.follows(frames, at) | training_answers.follows(frames)
-    shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent)]
+    sheet = inline.Sheet()
+    shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent, sheet)]
     simulated = tables.simulated(frames["moments"])
     found = tables.report_tables(frames, specs, members, at.ensemble, at.d_k, at.n_keys)
     found |= training_answers.report_tables(frames, longer)
@@ -80,6 +84,10 @@ def render_report(
             "sources": workflow.sources(record["rules"], shown) if record["rules"] else [],
         },
         "figures": shown,
+        "figure_styles": Markup(sheet.css),
+        "explore": explore.panel(frames, at.ensemble),
+        "explore_measures": list(explore.MEASURES),
+        "explore_rows": numbers.count(frames["typical_rows"]["n_rows"].min()) if len(frames["typical_rows"]) else "",
         "tables": found,
         "provenance": record,
         "rules": list(dict.fromkeys(frames["softmax_saturation"]["scaling"])),
@@ -120,17 +128,18 @@ def read_sources(paths: list[Path]) -> dict[str, str]:
     return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files if file.is_file()}
 
 
-def read_figures(files: list[Path], folder: Path) -> list[dict]:
-    """Return the figures in the order of their numbers; a figure without its SVG, CSV or BibTeX file is an error."""
+def read_figures(files: list[Path], folder: Path, sheet: inline.Sheet) -> list[dict]:
+    """Return the figures in the order of their numbers; a figure without one of its files is an error."""
     found = []
     for path in (path for path in files if path.suffix == ".json"):
-        parts = [path.with_suffix(suffix) for suffix in (".svg", ".csv", ".bib")]
-        absent = [part.name for part in parts if part not in files]
+        parts = {kind: path.with_suffix(f".{kind}") for kind in rendering.FIGURE_TEXTS}
+        absent = [part.name for part in parts.values() if part not in files]
         if absent:
             raise rendering.MissingPart(f"{path.name} was given without {', '.join(absent)}")
         record = json.loads(path.read_text(encoding="utf-8"))
         here = Path(os.path.relpath(path.parent, folder)).as_posix()
-        found.append(rendering.figure(record, *(part.read_text(encoding="utf-8") for part in parts), here))
+        texts = {kind: part.read_text(encoding="utf-8") for kind, part in parts.items()}
+        found.append(rendering.figure(record, texts, here, sheet))
     if not found:
         raise rendering.MissingPart("no figure was given")
     return sorted(found, key=lambda figure: figure["number"])

@@ -1,6 +1,7 @@
 """Formulas: a small subset of TeX to presentation MathML, and plain text with its symbols set as formulas."""
 
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
 from markupsafe import Markup, escape
@@ -165,7 +166,7 @@ def mathml(tex: str, values: Mapping[str, object] | None = None, display: bool =
     """
     body = _Formula(tex, values or {}).row("")
     if not display:
-        return Markup(f"<math><mrow>{body}</mrow></math>")
+        return Markup(f"<math>{body}</math>")
     source = f'<annotation encoding="application/x-tex">{escape(tex.strip())}</annotation>'
     return Markup(f'<math display="block"><semantics><mrow>{body}</mrow>{source}</semantics></math>')
 
@@ -198,3 +199,28 @@ def glued(html: Markup) -> Markup:
         return f'<span class="together">{match[0]}</span>' if match[1] or match[3] else match[0]
 
     return Markup(_BESIDE_FORMULA.sub(join, html))
+
+
+_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
+_SCRIPTS = {"msub": "_", "munder": "_", "msup": "^", "mfrac": "/"}
+
+
+def labelled(html: Markup) -> Markup:
+    """Give formulas that stand alone a name in plain signs, c=1/√d_k: not every reader speaks MathML.
+
+    HTML with words beside its formulas is returned as it is.
+    """
+    if _MATH.sub("", html).strip():
+        return html
+    named = _MATH.sub(lambda math: f'<math aria-label="{escape(_spoken(ET.fromstring(math[0])))}"{math[0][5:]}', html)
+    return Markup(named)
+
+
+def _spoken(element) -> str:
+    if element.tag == "mspace":
+        return " "
+    parts = [_spoken(child) for child in element if child.tag != "annotation"]
+    if element.tag == "msubsup":
+        return "{}_{}^{}".format(*parts)
+    text = _SCRIPTS.get(element.tag, "").join(parts) or (element.text or "").strip()
+    return f"√{text}" if element.tag == "msqrt" else text

@@ -1,5 +1,8 @@
 """The HTML of the report: references, figures for the page, and a Jinja environment that refuses what is missing."""
 
+import base64
+import gzip
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -11,7 +14,7 @@ from markupsafe import Markup, escape
 from sqrtdk import scalings
 from sqrtdk import words as language_words
 from sqrtdk.figures import inline
-from sqrtdk.mathml import MissingPart, mathml, prose
+from sqrtdk.mathml import MissingPart, labelled, mathml, prose
 
 
 def read_references(bibtex: str) -> dict[str, dict[str, str]]:
@@ -33,24 +36,51 @@ def scale_rule(name: str) -> Markup:
     return mathml(re.sub(r"^\\frac\{1\}\{(.+)\}$", r"1 / \1", rule.formula)) if plain else escape(name)
 
 
-def figure(record: Mapping, svg: str, csv: str, bibtex: str, folder: str) -> dict:
-    """Return what the page shows of a figure, from its record, its files' texts and its folder relative to the page."""
+FIGURE_TEXTS = ("svg", "csv", "bib", "tex")
+"""Kinds of a figure's files that the page takes up."""
+PREVIEW = 5
+"""Rows of a figure's data that the page shows."""
+
+
+def figure(record: Mapping, files: Mapping[str, str], folder: str, sheet: inline.Sheet) -> dict:
+    """Return what the page shows of a figure.
+
+    record: its words. files: the texts of its files of FIGURE_TEXTS. folder: where they are, relative to the page.
+    sheet: the looks that the figures of the page share. The data are packed, the first rows beside them to read.
+    """
     names = ("id", "number", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
     absent = [name for name in names if name not in record]
     if absent:
         raise MissingPart(f"the figure {record.get('id')} has no {', '.join(absent)}")
-    anchor = f"fig-{record['id']}"
-    page = inline.svg_for_page(svg, anchor, title=record["title"], description=record["alt"])
+    anchor, rows = f"fig-{record['id']}", files["csv"].splitlines()
+    page = inline.svg_for_page(files["svg"], anchor, sheet, record["title"])
     return {
         **{name: record[name] for name in names},
         "anchor": anchor,
         "path": f"{folder}/{anchor}",
-        "suffixes": ("pdf", "svg", "png", "csv", "bib"),
+        "suffixes": ("pdf", "svg", "png", "csv", "bib", "tex"),
         "svg": Markup(page),
-        "csv": csv,
-        "rows": max(len(csv.splitlines()) - 1, 0),
-        "bibtex": bibtex,
+        "csv": packed(files["csv"]),
+        "preview": "\n".join(rows[: PREVIEW + 1]),
+        "rows": max(len(rows) - 1, 0),
+        "bibtex": files["bib"],
+        "latex": files["tex"],
     }
+
+
+def packed(text: str) -> str:
+    """Return a text as a browser can unpack it: gzip, without a date, in base64."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def script_json(value: object) -> Markup:
+    """Return a value as JSON that may stand inside a script element: no text in it can end the element."""
+    return Markup(json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", r"\u003c"))
+
+
+def policy_hash(text: str) -> Markup:
+    """Return the hash by which a content-security policy allows one inline script or style sheet."""
+    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
 
 
 def environment(sources: Mapping[str, str]) -> jinja2.Environment:
@@ -63,9 +93,10 @@ def environment(sources: Mapping[str, str]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    jinja.filters |= {"prose": prose, "scale": scale_rule}
+    jinja.filters |= {"prose": prose, "scale": scale_rule, "labelled": labelled}
     jinja.globals |= {"rule": scale_rule, "formula": mathml}
     jinja.globals |= {"json": lambda value: json.dumps(value, ensure_ascii=False)}
+    jinja.globals |= {"script_json": script_json, "packed": packed, "policy_hash": policy_hash}
     return jinja
 
 
@@ -73,10 +104,11 @@ def render(sources: Mapping[str, str], language: str, context: Mapping[str, obje
     """Return the page made from the report's sources (name -> text) in one language.
 
     `template.html.jinja` is the page, `words/<language>/*.yaml` its words, `formulas.yaml` its displayed formulas,
-    `references.bib` its references, `styles.css` its style. `constants` are values that all words may name.
+    `references.bib` its references, `styles.css` its style, `script.js` its script. `constants` are values that all
+    words may name.
     Raises MissingPart where one of them or a part of the page is absent.
     """
-    needed = ("template.html.jinja", "formulas.yaml", "references.bib", "styles.css")
+    needed = ("template.html.jinja", "formulas.yaml", "references.bib", "styles.css", "script.js")
     absent = [name for name in needed if name not in sources]
     if absent:
         raise MissingPart(f"the report's sources have no {', '.join(absent)}")
@@ -91,6 +123,7 @@ def render(sources: Mapping[str, str], language: str, context: Mapping[str, obje
         },
         "references": references,
         "styles": Markup(sources["styles.css"]),
+        "script": Markup(sources["script.js"]),
         "language": language,
     }
     try:

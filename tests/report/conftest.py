@@ -1,5 +1,6 @@
 """The browser of these tests: the system's chromium, offline. Where there is none, the run says so loudly."""
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -23,8 +24,9 @@ FLAGS = (
 
 def missing() -> str:
     """Say what the browser tests lack on this machine; nothing if they can run."""
-    if importlib.util.find_spec("playwright") is None:
-        return "the Python package playwright"
+    for package in ("playwright", "axe_playwright_python"):
+        if importlib.util.find_spec(package) is None:
+            return f"the Python package {package}"
     return "" if executable() else f"a browser ({', '.join(NAMES)})"
 
 
@@ -53,15 +55,25 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture(scope="session")
-def report(tmp_path_factory) -> Path:
-    """The report with every figure of the project, from synthetic results."""
+def report_in(tmp_path_factory):
+    """The report with every figure of the project, from synthetic results: report_in(language) is its path."""
     import example
 
-    folder = tmp_path_factory.mktemp("report")
-    tables = example.frames()
-    example.draw_figures(folder, tables)
-    example.render(folder, tables)
-    return folder / "report.html"
+    @functools.cache
+    def rendered(language: str) -> Path:
+        folder = tmp_path_factory.mktemp(f"report_{language}")
+        tables = example.frames()
+        example.draw_figures(folder, tables, language)
+        example.render(folder, tables, language=language)
+        return folder / "report.html"
+
+    return rendered
+
+
+@pytest.fixture(scope="session")
+def report(report_in) -> Path:
+    """The report in English."""
+    return report_in("en")
 
 
 @pytest.fixture(scope="session")

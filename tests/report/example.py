@@ -16,7 +16,9 @@ import synthetic_vanishing
 import render_report
 from program import write_frame
 from sqrtdk import claim_checks, ensembles, figures, laws, local_laws, normalisation, provenance, saturation
+from sqrtdk import typical_rows as typical
 from sqrtdk.claims import ledger
+from sqrtdk.figures import saving
 
 ROOT = Path(__file__).resolve().parents[2]
 TITLE = "Why attention scores are divided by √d_k"
@@ -79,6 +81,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "gradient_magnitude": pd.DataFrame(rows[1]),
         "gradient_distribution": pd.DataFrame(rows[2]),
         **synthetic_vanishing.compared(pd.DataFrame(rows[1])),
+        "typical_rows": pd.DataFrame(typical.typical_rows(d_k, n_keys, scalings, 3000, 1)),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
         "audit": synthetic_results.synthetic_audit.table().head(99 if heads else 0),
         **synthetic_training.tables(scalings=scalings),
@@ -119,7 +122,8 @@ def configuration(names=tuple(SPECS), title: str = TITLE) -> dict:
 def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG) -> None:
     """Write the files of one figure that the page takes up."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {"json": json.dumps(record), "svg": svg, "csv": "d_k,variance\n1,1.0\n", "bib": "@misc{example}\n"}
+    texts = {"json": json.dumps(record), "svg": svg, "csv": "d_k,variance\n1,1.0\n"}
+    texts |= {"bib": "@misc{example}\n", "tex": "\\includegraphics{example}\n"}
     for suffix, text in texts.items():
         (folder / f"fig-{record['id']}.{suffix}").write_text(text, encoding="utf-8")
 
@@ -160,10 +164,9 @@ def render(folder: Path, tables=None, settings=None, default=None, commit: str =
 def draw_figures(folder: Path, tables: dict, language: str = "en") -> None:
     """Draw every figure of the project from the tables, as the page takes them up."""
     from sqrtdk import words
-    from sqrtdk.figures import saving, speaking
+    from sqrtdk.figures import speaking
 
     say = words.Words(words.read(ROOT / "report", language))
-
     # Tables that the page itself does not read come from the synthetic run.
     tables = synthetic_results.frames() | tables
     tables["score_histograms"] = synthetic_results.histograms(d_k=(1, 64), n_scores=20_000)
@@ -172,6 +175,27 @@ def draw_figures(folder: Path, tables: dict, language: str = "en") -> None:
         frames = {table: tables[table] for table in module.INPUTS}
         spoken = speaking.words(say, name, speaking.record(module.describe(frames)))
         record = {"id": name, "number": module.NUMBER, "inputs": list(module.INPUTS)} | spoken
-        svg = saving.save(module.draw(frames), "svg").decode()
-        write_figure(folder / "figures", record, svg)
+        drawing = _DRAWINGS.get(name) or saving.save(module.draw(frames), "svg").decode()
+        _DRAWINGS[name] = drawing
+        write_figure(folder / "figures", record, drawing)
         write_frame(folder / "figures" / f"fig-{name}.csv", module.data(frames))
+
+
+_DRAWINGS: dict[str, str] = {}
+"""The figures of the usual tables, which are the same in every language."""
+
+
+def leaves(tree: dict, before: str = "") -> dict[str, str]:
+    """Return the texts of the words by their dotted keys."""
+    found = {}
+    for key, value in tree.items():
+        found |= leaves(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+    return found
+
+
+def languages() -> list[str]:
+    """Return the languages that have all words of the report."""
+    from sqrtdk import words
+
+    found = {path.name: leaves(words.read(ROOT / "report", path.name)) for path in (ROOT / "report/words").iterdir()}
+    return [name for name, texts in sorted(found.items()) if texts.keys() >= found["en"].keys()]

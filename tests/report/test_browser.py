@@ -5,6 +5,7 @@ import pytest
 from pdf_text import pdf_text, squeeze
 
 pytestmark = pytest.mark.browser
+LANGUAGES = example.languages()
 
 HOSTILE = "<script>alert(1)</script> \"quotes\" 'single' {{ 7*7 }} & $d_k$ </title><img src=x onerror=alert(2)>"
 CONTRAST = """() => {
@@ -42,8 +43,9 @@ def sideways(page) -> int:
 
 @pytest.mark.parametrize("scripts", [True, False])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_opens_without_a_request_or_a_message(visit, report, scripts, theme):
-    opened = visit(report, java_script_enabled=scripts, color_scheme=theme)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_opens_without_a_request_or_a_message(visit, report_in, scripts, theme, language):
+    opened = visit(report_in(language), java_script_enabled=scripts, color_scheme=theme)
     assert opened.requests == [opened.url]
     assert opened.messages == []
 
@@ -96,8 +98,9 @@ def test_ids_are_unique_and_every_reference_finds_its_own(visit, report):
 
 @pytest.mark.parametrize("scripts", [True, False])
 @pytest.mark.parametrize("width", [320, 768, 1280, 1920])
-def test_no_sideways_scrolling(visit, report, width, scripts):
-    page = visit(report, viewport={"width": width, "height": 800}, java_script_enabled=scripts).page
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_sideways_scrolling(visit, report_in, width, scripts, language):
+    page = visit(report_in(language), viewport={"width": width, "height": 800}, java_script_enabled=scripts).page
     assert sideways(page) == 0
     page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
     assert sideways(page) == 0
@@ -130,10 +133,22 @@ def test_dark_theme_is_dark_and_its_figures_are_light_on_it(visit, report):
     assert axis == ink
 
 
-def test_same_text_without_scripts(visit, report):
-    texts = [visit(report, java_script_enabled=scripts).page.inner_text("main") for scripts in (True, False)]
+def test_scripts_only_add_controls(visit, report):
+    added = ".tools, #status, #explore-panel"
+    texts = []
+    for scripts in (True, False):
+        page = visit(report, java_script_enabled=scripts).page
+        page.evaluate(f"document.querySelectorAll('{added}').forEach(part => part.remove())")
+        texts.append(page.inner_text("body"))
     assert texts[0] == texts[1]
     assert len(texts[0]) > 5000
+
+
+def test_no_control_is_shown_without_scripts(visit, report):
+    page = visit(report, java_script_enabled=False).page
+    controls = page.locator("button, input, select, output, #explore-panel")
+    assert not any(control.is_visible() for control in controls.all())
+    assert page.locator("#explore figure svg").is_visible()
 
 
 def test_link_to_a_figure_shows_it(visit, report):
@@ -152,10 +167,12 @@ def test_first_stop_of_the_keyboard_skips_to_the_answer(visit, report):
     assert page.url.endswith("#answer")
 
 
-def test_paper_holds_every_caption_row_and_folded_part(visit, report):
-    page = visit(report).page
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_paper_holds_every_caption_row_and_folded_part(visit, report_in, language):
+    page = visit(report_in(language)).page
     wanted = page.evaluate("""() => [...document.querySelectorAll(
-        'figcaption, caption, tbody tr, .points dd, details:not(.data) > p, details:not(.data) > pre')].map(e => {
+        'figcaption, caption, .table tbody tr, .literal tbody tr, .points dd, ' +
+        'details:not(.data) > p, details:not(.data) > pre')].map(e => {
             const copy = e.cloneNode(true);
             copy.querySelectorAll('.permalink, annotation').forEach(part => part.remove());
             return copy.textContent;
@@ -196,6 +213,7 @@ def test_text_of_the_configuration_is_shown_as_it_is(visit, tmp_path):
     assert opened.page.title() == HOSTILE
     assert opened.page.evaluate("document.querySelector('h1').textContent") == HOSTILE
     assert opened.page.evaluate("document.querySelectorAll('img').length") == 0
+    assert opened.page.evaluate("document.querySelectorAll('script').length") == 3
     rows = opened.page.evaluate("[...document.querySelectorAll('#tab-ensembles tbody th')].map(e => e.firstChild.data)")
     assert rows == list(names)
     text = opened.page.evaluate("document.body.textContent")

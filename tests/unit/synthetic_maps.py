@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 
-from sqrtdk import attention_maps, phases
+from sqrtdk import attention_maps, phases, typical_rows
 from sqrtdk.asymptotics import critical_spread
 
 N_KEYS = (2, *(4**power for power in range(1, 11)))
@@ -54,4 +54,5 @@ def tables(scalings=tuple(FACTORS)) -> dict[str, pd.DataFrame]:
         "freezing_frontier": freezing_frontier(),
         "entropy_scale": entropy_scale(),
         "attention_maps": pd.DataFrame(attention_maps.attention_maps(5)),
+        "typical_rows": pd.DataFrame(typical_rows.typical_rows((4, 16, 64, 256), (16, 64, 256), scalings, 6000, 5)),
     }

@@ -7,6 +7,7 @@ import pytest
 from markupsafe import Markup
 
 from sqrtdk import rendering
+from sqrtdk.figures import inline
 from sqrtdk.mathml import MissingPart, glued, mathml, prose
 from sqrtdk.sentences import Listing, Phrase, Sentence
 from sqrtdk.words import Words, tree
@@ -19,7 +20,8 @@ def shape(html: str):
         children = [of(child) for child in element]
         return (element.tag, *children) if children else (element.tag, element.text or "")
 
-    return of(ET.fromstring(html))[1]
+    # The children of a formula are a row of themselves.
+    return ("mrow", *of(ET.fromstring(html))[1:])
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_words_fill_and_escape_values_but_not_their_own_markup(words):
     text = words("sentence", what="<script>{size}</script> $x$ {{ 7*7 }}", size=3)
     assert text == (
         "The <strong>&lt;script&gt;{size}&lt;/script&gt; $x$ {{ 7*7 }}</strong> of "
-        "<math><mrow><msub><mi>d</mi><mi>k</mi></msub></mrow></math> is 3."
+        "<math><msub><mi>d</mi><mi>k</mi></msub></math> is 3."
     )
 
 
@@ -225,6 +227,7 @@ def sources(template: str) -> dict[str, str]:
         "formulas.yaml": "first: 'a'",
         "references.bib": BIB,
         "styles.css": "p > b { color: red }",
+        "script.js": "x < 1 && y",
     }
 
 
@@ -252,8 +255,11 @@ RECORD = {name: name for name in ("id", "number", "title", "question", "caption"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/></svg>'
 
 
+FILES = {"svg": SVG, "csv": "a,b\n1,2\n3,4\n", "bib": "@misc{x}", "tex": "x"}
+
+
 def test_figure_has_ids_of_its_own_and_its_rows_are_counted():
-    shown = rendering.figure(RECORD | {"id": "x"}, SVG, "a,b\n1,2\n3,4\n", "@misc{x}", "figures")
+    shown = rendering.figure(RECORD | {"id": "x"}, FILES, "figures", inline.Sheet())
     assert 'id="fig-x-title"' in shown["svg"]
     assert shown["path"] == "figures/fig-x"
     assert shown["rows"] == 2
@@ -263,7 +269,7 @@ def test_figure_has_ids_of_its_own_and_its_rows_are_counted():
 def test_figure_without_one_of_its_words_is_refused(name):
     record = {key: value for key, value in RECORD.items() if key != name}
     with pytest.raises(MissingPart, match=name):
-        rendering.figure(record, SVG, "", "", "figures")
+        rendering.figure(record, FILES, "figures", inline.Sheet())
 
 
 LISTS = {"lists": {"comma": ", ", "semicolon": "; ", "last": " and ", "nothing": "none"}}

@@ -1,4 +1,30 @@
-# Needs: the effort and the seed of the configuration. Makes: results/worked_example.csv and results/tiny_gradients.csv.
+# Needs: the effort, the seed and the grid of the configuration.
+# Makes: results/typical_rows.csv, results/worked_example.csv and results/tiny_gradients.csv.
+
+
+rule sample_typical_rows:
+    input:
+        script=script("sample_typical_rows"),
+    output:
+        table="results/typical_rows.csv",
+    params:
+        d_k=as_json(CONFIG["d_k"]),
+        n_keys=as_json(CONFIG["n_keys"]),
+        scalings=as_json(CONSTANT_SCALINGS),
+        n_logits=CONFIG["example_rows"],
+        seed=CONFIG["seed"],
+        versions=versions("numpy"),
+    log:
+        "results/logs/sample_typical_rows.log",
+    benchmark:
+        "results/benchmarks/sample_typical_rows.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "draw typical rows of attention and sort their weights"
+    shell:
+        "python {input.script[0]:q} --d-k {params.d_k:q} --n-keys {params.n_keys:q} --scalings {params.scalings:q}"
+        " --n-logits {params.n_logits} --seed {params.seed} --output {output.table:q} > {log:q} 2>&1"
 
 
 rule simulate_worked_example:

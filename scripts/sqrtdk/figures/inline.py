@@ -2,9 +2,9 @@
 
 import re
 import xml.etree.ElementTree as ET
-import zlib
 
 from sqrtdk import style
+from sqrtdk.figures import compact
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
@@ -12,41 +12,69 @@ _REFERENCE = re.compile(r"url\((['\"]?)#([^)'\"]+)\1\)")
 # The layout is measured in DejaVu Sans; Verdana has the same widths.
 _FONT = "var(--figure-font, 'DejaVu Sans', Verdana, sans-serif)"
 _TARGET = re.compile(r"""(?:href=["']|url\(['"]?)#([^)'"]+)""")
-_COMMAND = re.compile(r"[A-Za-z]")
-_DECIMALS = re.compile(r"-?\d+\.\d+")
-_BAR = re.compile(r"M (\S+) (\S+) \1 (\S+)(?= M|$)")
 _INHERITED = re.compile(r"^\*\{(stroke-linejoin: ?round; ?stroke-linecap: ?butt)\}$")
 
 
-def svg_for_page(svg_text: str, prefix: str, title: str | None = None, description: str | None = None) -> str:
+class Sheet:
+    """What the figures of one page share: a class for each look, and a number for each figure's ids."""
+
+    def __init__(self):
+        self.names: dict[str, str] = {}
+        self.figures = 0
+
+    def prefix(self) -> str:
+        """Return the beginning of the ids of the next figure."""
+        self.figures += 1
+        return f"f{self.figures}-"
+
+    def name(self, look: str) -> str:
+        """Return the class of a look given as declarations."""
+        return self.names.setdefault(look, f"s{len(self.names)}")
+
+    @property
+    def css(self) -> str:
+        """Return the style sheet of all figures so far."""
+        return "\n".join([compact.STYLES, *(f".{name}{{{look}}}" for look, name in self.names.items())])
+
+
+def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = None) -> str:
     """Return an SVG element to be pasted into HTML: no prologue, own ids, and ink in the text colour of the page.
 
-    Ids that something refers to become short ones that belong to the prefix, others are dropped; the ink colour becomes
-    `currentColor`, fonts follow the CSS variable `--figure-font`, and width and height are left to the page. Title and
-    description for screen readers are those in the file's metadata unless given. A style sheet inside, which would
-    apply to the whole page, raises ValueError; matplotlib's own one-liner becomes an attribute.
+    Looks become classes of the page's sheet, so that no element has a style of its own. Ids that something refers to
+    become short ones of this figure, others are dropped; the ink colour becomes `currentColor`, fonts follow the CSS
+    variable `--figure-font`, and width and height are left to the page. The title, by which a screen reader calls it,
+    is that of the file's metadata unless given; what describes it is the element `<name>-alt` of the page. A style
+    sheet inside, which would apply to the whole page, raises ValueError; matplotlib's own becomes the figure's look.
     """
     root = ET.fromstring(svg_text)
     title = title if title is not None else _metadata(root, "title")
-    description = description if description is not None else _metadata(root, "description")
     inherited = _remove_style_sheet(root)
     for child in list(root):
         if child.tag in (f"{_SVG}title", f"{_SVG}desc", f"{_SVG}metadata"):
             root.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    compact.order_axes(root)
     referred = set(_TARGET.findall(svg_text))
     found = [element.get("id") for element in root.iter() if element.get("id") in referred]
-    # A thousand markers refer to them: six letters of the prefix's checksum, which no other figure of a page shares.
-    short = f"f{zlib.crc32(prefix.encode()):x}"[:6]
-    ids = {name: f"{short}-{number:x}" for number, name in enumerate(dict.fromkeys(found))}
+    prefix = sheet.prefix()
+    ids = {own: f"{prefix}{number:x}" for number, own in enumerate(dict.fromkeys(found))}
     for element in root.iter():
         _localise(element, ids)
-    _compact(root)
-    for name in ("width", "height", "version"):
-        root.attrib.pop(name, None)
-    _first_children(root, prefix, title, description)
+    compact.compact(root, prefix)
+    for attribute in ("width", "height", "version"):
+        root.attrib.pop(attribute, None)
+    root.attrib |= {"role": "img", "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-alt"}
+    heading = ET.Element("title", {"id": f"{name}-title"})
+    heading.text = title
+    root.insert(0, heading)
     root.set("xmlns", _SVG.strip("{}"))
-    root.set("style", f"{inherited}; font-family: {_FONT}")
-    return ET.tostring(root, encoding="unicode")
+    root.set("style", f"{inherited};font-family:{_FONT}")
+    for element in root.iter():
+        if "style" in element.attrib:
+            element.set("class", sheet.name(element.attrib.pop("style")))
+    # In texts and attributes > is escaped.
+    return ET.tostring(root, encoding="unicode").replace(" />", "/>")
 
 
 def _metadata(root, name: str) -> str:
@@ -62,23 +90,13 @@ def _remove_style_sheet(root) -> str:
                 match = _INHERITED.match((child.text or "").strip())
                 if not match:
                     raise ValueError(f"a style sheet inside an SVG would apply to the whole page: {child.text!r}")
-                declarations = match[1]
+                declarations = match[1].replace(" ", "")
                 parent.remove(child)
     return declarations
 
 
-def _first_children(root, prefix: str, title: str, description: str) -> None:
-    root.set("role", "img")
-    root.set("aria-labelledby", f"{prefix}-title {prefix}-desc")
-    for tag, text in (("desc", description), ("title", title)):
-        element = ET.Element(tag, {"id": f"{prefix}-{tag}"})
-        element.text = text
-        root.insert(0, element)
-
-
 def _localise(element, ids: dict[str, str]) -> None:
     """Strip namespaces, give ids and references their new names, and swap ink and fonts, in one element."""
-    element.tag = element.tag.rpartition("}")[2]
     attributes = {}
     for key, value in element.attrib.items():
         key = key.rpartition("}")[2]
@@ -97,46 +115,6 @@ def _localise(element, ids: dict[str, str]) -> None:
         attributes[key] = value
     element.attrib.clear()
     element.attrib.update(attributes)
-
-
-def _compact(root) -> None:
-    """Round coordinates to 0.01 points, drop rotations by nothing, and say the style of a run of marks once."""
-    for element in root.iter():
-        for key in ("d", "x", "y", "transform"):
-            if key in element.attrib:
-                shorter = _DECIMALS.sub(
-                    lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), element.get(key)
-                )
-                shorter = " ".join(shorter.split())
-                # After M a line is what a pair of numbers means by itself.
-                if set(_COMMAND.findall(shorter)) <= set("MLz"):
-                    shorter = _BAR.sub(r"M\1 \2V\3", shorter.replace(" L ", " ")).replace(" M", "M")
-                element.set(key, shorter)
-        if re.fullmatch(r"rotate\(-?0 [^)]*\)", element.get("transform", "")):
-            del element.attrib["transform"]
-        styles = {child.get("style") if child.tag == "use" else None for child in element}
-        if len(element) > 1 and len(styles) == 1 and None not in styles and "style" not in element.attrib:
-            element.set("style", styles.pop())
-            for child in element:
-                del child.attrib["style"]
-        element.text, element.tail = _trimmed(element.text), _trimmed(element.tail)
-    _unwrap(root)
-
-
-def _unwrap(parent) -> None:
-    """Put the children of groups that say nothing in their place, and leave out what has no ink."""
-    children = []
-    for child in list(parent):
-        _unwrap(child)
-        if child.tag == "g" and not child.attrib:
-            children += list(child)
-        elif child.tag != "path" or child.get("style") != "fill:none":
-            children.append(child)
-    parent[:] = children
-
-
-def _trimmed(text: str | None) -> str | None:
-    return text if text and text.strip() else None
 
 
 def _declarations(text: str, ids: dict[str, str]):

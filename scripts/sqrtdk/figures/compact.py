@@ -1,0 +1,192 @@
+"""The same drawing in fewer bytes: an SVG tree of matplotlib's whose marks and strokes are said together.
+
+Works on a tree without namespaces. A coordinate moves by half of its last decimal at most, and the order of painting
+changes only among things that do not overlap.
+"""
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import groupby
+
+from sqrtdk.figures import svg_paths
+
+DIGITS = 1
+"""Decimals of the place of a mark or a stroke, in points: half of the last is a tenth of a pixel on the page."""
+FINE_DIGITS = 2
+"""Decimals of a curve, whose steps would show, of a mark's small shape, and of a text, which snaps to pixels."""
+CURVE = 5
+"""Vertices of a stroke beyond which it counts as a curve."""
+FLAT = 0.04
+"""How far, in points, a polyline may pass from a vertex that is left out."""
+STYLES = "path[marker-start]{fill:none}marker{overflow:visible}"
+"""Style sheet without which the markers are not drawn right."""
+_AXIS = "matplotlib.axis"
+_LAYERS = {"path": 0, "use": 1, "text": 2}
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_TURN_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
+_INVISIBLE = "fill:none"
+
+
+def order_axes(root) -> None:
+    """Bring the grid lines, ticks and labels of an axis together, in this order: within one axis none overlap."""
+    for group in root.iter("g"):
+        if group.get("id", "").startswith(_AXIS):
+            # What is no drawing (definitions) comes first; sorting is stable.
+            group[:] = sorted(_flat(group), key=lambda element: _LAYERS.get(element.tag, -1))
+
+
+def compact(root, prefix: str) -> None:
+    """Say runs of marks as one path with markers, merge strokes of one look, and shorten all coordinates.
+
+    prefix: of the ids of the markers.
+    """
+    shapes = {element.get("id"): element for element in root.iter("path") if element.get("id")}
+    clips = list(root.iter("clipPath"))
+    markers = _Markers(shapes, prefix)
+    flat = [element for element in _flat(root) if element.tag != "defs" and not _is_invisible(element)]
+    drawing = []
+    for (kind, *_), group in groupby(flat, lambda element: _sort(element, markers)):
+        run = list(group)
+        drawing.append(_marks(run, markers) if kind == "mark" else _strokes(run))
+    used = {element.get("href", "")[1:] for top in drawing for element in top.iter("use")}
+    definitions = ET.Element("defs")
+    definitions.extend([*clips, *(shape for name, shape in shapes.items() if name in used), *markers.elements()])
+    for element in definitions.iter("rect"):
+        _round(element)
+    drawing = _together(drawing, "clip-path", lambda element: element.get("clip-path"))
+    drawing = _together(drawing, "style", _text_look)
+    root[:] = [definitions, *drawing] if len(definitions) else drawing
+    for element in root.iter():
+        element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
+
+
+def _flat(parent) -> list:
+    """Return what is drawn below an element, in order, each with the clip path of the group around it.
+
+    A group that says anything else, or clips what is clipped already, stays as it is.
+    """
+    found = []
+    for child in parent:
+        inner = _flat(child) if child.tag == "g" and child.attrib.keys() <= {"id", "clip-path"} else None
+        clip = child.get("clip-path")
+        if inner is None or (clip and any("clip-path" in element.attrib for element in inner)):
+            found.append(child)
+            continue
+        for element in inner:
+            if clip and element.tag != "defs":
+                element.set("clip-path", clip)
+        found += inner
+    return found
+
+
+def _is_invisible(element) -> bool:
+    return element.tag == "path" and ("d" not in element.attrib or element.get("style") == _INVISIBLE)
+
+
+class _Markers:
+    """The markers of a drawing: one for each shape and look."""
+
+    def __init__(self, shapes: dict, prefix: str):
+        self.shapes, self.prefix = shapes, prefix
+        self.names: dict[tuple[str, str], str] = {}
+
+    def name(self, use) -> str:
+        """Return the id of the marker that looks as this use of a shape does; what the shape says goes first."""
+        shape = self.shapes[use.get("href")[1:]]
+        look = {}
+        for element in (use, shape):
+            look |= dict(part.split(":", 1) for part in element.get("style", "").split(";") if part)
+        segments = svg_paths.simplified(svg_paths.parse(shape.get("d")), FLAT)
+        d = svg_paths.circle(segments) or svg_paths.write(segments, FINE_DIGITS)
+        identity = d, ";".join(f"{name}:{value}" for name, value in sorted(look.items()))
+        return self.names.setdefault(identity, f"{self.prefix}m{len(self.names):x}")
+
+    def elements(self):
+        for (d, look), name in self.names.items():
+            marker = ET.Element("marker", {"id": name})
+            ET.SubElement(marker, "path", {"d": d, "style": look})
+            yield marker
+
+
+def _sort(element, markers: _Markers) -> tuple:
+    """Return what neighbours must share to be said together."""
+    clip = element.get("clip-path")
+    if element.tag == "use" and {"x", "y"} <= element.attrib.keys() <= {"href", "x", "y", "style", "clip-path"}:
+        return "mark", markers.name(element), clip
+    style = element.get("style", "")
+    if (
+        element.tag == "path"
+        and element.attrib.keys() <= {"d", "style", "clip-path"}
+        and _INVISIBLE in style.split(";")
+    ):
+        if "opacity" not in style:
+            return "stroke", style, clip
+        # Where translucent strokes cross, each must be painted; parallel ones do not.
+        direction = svg_paths.straight(svg_paths.parse(element.get("d")))
+        if direction:
+            return "stroke", style, clip, direction
+    return "other", id(element)
+
+
+def _marks(run: list, markers: _Markers):
+    """Return a path that bears a marker at each place of a run of uses.
+
+    It ends twice in the last place, so that markers at its start and between stand at each place once.
+    """
+    places = [(float(use.get("x")), float(use.get("y"))) for use in run]
+    marker = f"url(#{markers.name(run[0])})"
+    path = ET.Element("path", {"d": svg_paths.through(places, DIGITS)})
+    path.set("marker-start", marker)
+    if len(run) > 1:
+        path.set("marker-mid", marker)
+    if run[0].get("clip-path"):
+        path.set("clip-path", run[0].get("clip-path"))
+    return path
+
+
+def _together(elements: list, attribute: str, shared) -> list:
+    """Say an attribute that neighbours share once, on a group around them; `shared` returns its value, or None."""
+    found = []
+    for value, run in groupby(elements, shared):
+        run = list(run)
+        if value and len(run) > 1:
+            group = ET.Element("g", {attribute: value})
+            for element in run:
+                del element.attrib[attribute]
+            group.extend(run)
+            run = [group]
+        found += run
+    return found
+
+
+def _text_look(element) -> str | None:
+    """Return the look of a text, of which all but an opacity is inherited from a group."""
+    look = element.get("style", "") if element.tag == "text" else ""
+    return None if look.startswith("opacity") or ";opacity" in look else look
+
+
+def _strokes(run: list):
+    """Return one element for a run of elements: the first, with the paths of all, its coordinates shortened."""
+    first = run[0]
+    if first.tag == "path":
+        first.set("d", " ".join(element.get("d") for element in run))
+    for element in first.iter():
+        if "d" in element.attrib:
+            element.set("d", _short(svg_paths.parse(element.get("d"))))
+        _round(element)
+        if _TURN_BY_NOTHING.fullmatch(element.get("transform", "")):
+            del element.attrib["transform"]
+    return first
+
+
+def _round(element) -> None:
+    for key in ("x", "y", "width", "height", "transform"):
+        if key in element.attrib:
+            element.set(key, _NUMBER.sub(lambda number: f"{round(float(number[0]), FINE_DIGITS):g}", element.get(key)))
+
+
+def _short(segments: list) -> str:
+    """Return a path shortened; a curve, or a polyline of many vertices, on the finer grid."""
+    fewer = svg_paths.simplified(segments, FLAT)
+    strokes = sum(command == "M" for command, _ in fewer)
+    return svg_paths.write(fewer, FINE_DIGITS if len(fewer) > CURVE * strokes else DIGITS)

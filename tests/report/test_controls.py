@@ -1,0 +1,206 @@
+"""What the script adds: copying, saving, filters, the theme and the explore panel, by mouse and by keyboard."""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import example
+import pytest
+
+from sqrtdk import numbers
+
+pytestmark = pytest.mark.browser
+
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+FIGURE = "#fig-variance-law"
+
+
+@pytest.fixture
+def page(visit, report):
+    """The page with a clipboard."""
+    opened = visit(report, permissions=CLIPBOARD)
+    yield opened.page
+    assert opened.messages == []
+    assert opened.requests[:1] == [opened.url]
+    assert all(url.startswith("blob:") for url in opened.requests[1:])
+
+
+def files(report: Path, name: str) -> str:
+    return (report.parent / "figures" / name).read_text(encoding="utf-8")
+
+
+def copied(page, label: str, part: str = FIGURE) -> str:
+    """Press a button and return what is in the clipboard once the page says so."""
+    page.evaluate("navigator.clipboard.writeText('nothing')")
+    page.locator(part).get_by_role("button", name=label, exact=True).click()
+    page.locator("#status:not(:empty)").wait_for()
+    return page.evaluate("navigator.clipboard.readText()")
+
+
+def saved(page, label: str, part: str = FIGURE) -> tuple[str, str]:
+    """Press a button and return name and text of the file that it saves."""
+    with page.expect_download() as download:
+        page.locator(part).get_by_role("button", name=label, exact=True).click()
+    return download.value.suggested_filename, Path(download.value.path()).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("BibTeX", "bib"), ("LaTeX", "tex"), ("CSV", "csv")])
+def test_a_figures_sources_are_copied_and_saved_as_they_are(page, report, kind, suffix):
+    name = f"fig-variance-law.{suffix}"
+    text = files(report, name)
+    assert len(text) > 10
+    assert copied(page, f"Copy {kind}").rstrip("\n") == text.rstrip("\n")
+    assert saved(page, f"Save {kind}") == (name, text)
+
+
+def test_a_figures_link_is_its_permalink(page):
+    assert copied(page, "Copy link") == page.evaluate("location.href") + FIGURE
+    assert page.locator("#status").inner_text() == "Copied: link of Figure 1"
+
+
+def test_the_reports_entry_is_copied(page):
+    assert copied(page, "Copy BibTeX", "#citing") == page.locator("#citing pre").inner_text()
+
+
+def test_copying_works_where_there_is_no_clipboard(page):
+    # What is selected can be copied even where a page may not write to the clipboard.
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }")
+    page.locator(FIGURE).get_by_role("button", name="Copy link").click()
+    page.locator("#status:not(:empty)").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()").endswith(FIGURE)
+    page.evaluate("() => { document.execCommand = () => false; }")
+    page.locator(FIGURE).get_by_role("button", name="Copy BibTeX").click()
+    page.get_by_text("The browser does not allow it").wait_for()
+
+
+def test_a_saved_figure_stands_alone(page, visit, tmp_path):
+    name, text = saved(page, "Save SVG")
+    assert name == "fig-variance-law.svg"
+    root = ET.fromstring(text.encode())
+    parts = {child.tag.rpartition("}")[2]: child.text for child in root}
+    assert parts["title"]
+    assert parts["desc"].startswith("Log-log plot")
+    assert "creativecommons.org/licenses/by/4.0" in parts["metadata"]
+    assert page.url + FIGURE in parts["metadata"]
+    classes = set(re.findall(r'class="(\w+)"', text))
+    assert classes == set(re.findall(r"^\.(s\d+)\{", parts["style"], re.MULTILINE))
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    alone = visit(tmp_path / name)
+    assert alone.messages == []
+    ink, box = alone.page.evaluate("""() => [getComputedStyle(document.querySelector('text')).fill,
+        document.documentElement.getBoundingClientRect().width]""")
+    assert ink == "rgb(26, 26, 26)"
+    assert box > 400
+
+
+def test_filter_shows_the_rows_that_hold_every_word(page):
+    table = page.locator("#tab-scale-rules")
+    rows = table.locator("tbody tr")
+    search = table.get_by_role("searchbox", name="Filter")
+    assert search.is_visible()
+    search.fill("SQRT d_k")
+    shown = [row.inner_text() for row in rows.all() if row.is_visible()]
+    assert 0 < len(shown) < rows.count()
+    assert all("sqrt" in text.lower() for text in shown)
+    assert table.locator("output").inner_text() == f"{len(shown)} of {rows.count()} rows"
+    page.emulate_media(media="print")
+    assert all(row.is_visible() for row in rows.all())
+    assert not search.is_visible()
+
+
+LEDGER = """<div class="table" id="tab-claims"><div class="scroll"><table data-filter="verdict source">
+<caption><strong>Table 0.</strong></caption>
+<thead><tr><th>Claim</th><th data-column="source">Source</th><th data-column="verdict">Verdict</th></tr></thead>
+<tbody>
+<tr data-verdict="holds" data-source="one"><th>C1</th><td>First</td><td>it holds</td></tr>
+<tr data-verdict="fails" data-source="one"><th>C2</th><td>First</td><td>it fails</td></tr>
+<tr data-verdict="holds" data-source="two"><th>C3 &lt;b&gt;</th><td>Second</td><td>it holds</td></tr>
+</tbody></table></div></div>"""
+
+
+def test_a_table_may_name_columns_to_choose_from(visit, report, tmp_path):
+    text = report.read_text(encoding="utf-8").replace('<div class="table', LEDGER + '<div class="table', 1)
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    page = visit(tmp_path / "report.html").page
+    table = page.locator("#tab-claims")
+    verdict, source = (table.get_by_label(name, exact=True) for name in ("Verdict", "Source"))
+    assert verdict.locator("option").all_inner_texts() == ["all", "it holds", "it fails"]
+
+    def shown():
+        return [row.locator("th").inner_text() for row in table.locator("tbody tr").all() if row.is_visible()]
+
+    verdict.select_option(label="it holds")
+    assert shown() == ["C1", "C3 <b>"]
+    source.select_option(label="Second")
+    assert shown() == ["C3 <b>"]
+    source.select_option(label="First")
+    table.get_by_role("searchbox").fill("nothing of the kind")
+    assert shown() == []
+    assert table.locator("output").inner_text() == "0 of 3 rows"
+
+
+@pytest.mark.parametrize(("system", "chosen"), [("light", "dark"), ("dark", "light")])
+def test_theme_is_the_systems_until_another_is_chosen_and_is_kept(visit, report, system, chosen):
+    page = visit(report, color_scheme=system).page
+
+    def ground() -> str:
+        (red, *_) = map(int, page.evaluate("getComputedStyle(document.body).backgroundColor")[4:-1].split(","))
+        return "light" if red > 127 else "dark"
+
+    group = page.get_by_role("group", name="Colours")
+    assert ground() == system
+    group.get_by_role("button", name=chosen).press("Enter")
+    assert ground() == chosen
+    assert group.get_by_role("button", pressed=True).inner_text() == chosen
+    page.reload()
+    assert ground() == chosen
+    group.get_by_role("button", name="as the system").click()
+    assert ground() == system
+
+
+def test_page_works_where_nothing_may_be_kept(visit, report):
+    opened = visit(report)
+    opened.page.add_init_script("Object.defineProperty(window, 'localStorage', {get() { throw new Error('no'); }})")
+    opened.page.reload()
+    opened.page.get_by_role("button", name="dark").click()
+    assert opened.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert opened.messages == []
+
+
+def test_explore_shows_what_the_results_hold(page):
+    tables = example.frames()
+    panel = page.locator("#explore-panel")
+    widths = sorted(tables["typical_rows"]["d_k"].unique())
+    slider = panel.get_by_role("slider")
+    for d_k, n_keys, place, rule in ((64, 64, 0, "none"), (256, 16, 1, "1/sqrt(d_k)"), (1, 64, 2, "1/d_k")):
+        slider.fill(str(widths.index(d_k)))
+        panel.get_by_role("radio", name=str(n_keys), exact=True).check()
+        panel.locator("[name=scaling]").nth(place).check()
+        cell = {"d_k": d_k, "n_keys": n_keys, "scaling": rule}
+        assert slider.get_attribute("aria-valuetext") == str(d_k)
+        rows = tables["typical_rows"]
+        rows = rows[(rows[list(cell)] == list(cell.values())).all(axis=1)]
+        bars = page.evaluate("""() => [...document.querySelectorAll('#explore-chart .bar title')].map(
+            title => Number(title.textContent.match(/: ([-\\d.e]+) /)[1]))""")
+        assert bars == pytest.approx(rows["estimate"].head(16).tolist(), rel=5e-3, abs=1e-8)
+        said = page.locator("#explore-shown").inner_text()
+        top = rows.iloc[0]
+        assert f"d_k = {d_k}, {n_keys} keys, scale rule {rule}: the largest weight is" in said
+        assert numbers.with_error(top["estimate"], top["se"]) in said
+        assert ("beyond rank 16" in said) == (n_keys > 16)
+        measured = tables["softmax_saturation"]
+        measured = measured[(measured[list(cell)] == list(cell.values())).all(axis=1)]
+        measured = measured[(measured["ensemble"] == "gaussian") & (measured["measure"] == "entropy")].iloc[0]
+        shown = panel.locator("[data-measure=entropy]").inner_text()
+        assert shown == numbers.with_error(measured["estimate"], measured["se"])
+    assert all(text.strip() for text in panel.locator("[data-measure]").all_inner_texts())
+
+
+def test_explore_is_worked_by_keys(page):
+    panel = page.locator("#explore-panel")
+    said = page.locator("#explore-shown")
+    panel.get_by_role("slider").press("End")
+    assert "d_k = 256," in said.inner_text()
+    panel.locator("[name=n_keys]:checked").press("ArrowLeft")
+    assert "16 keys" in said.inner_text()
+    assert said.get_attribute("aria-live") == "polite"
