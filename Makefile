@@ -1,7 +1,7 @@
 # Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
-.PHONY: report quick test lint readme runtime dev clean help
+.PHONY: report quick plan test test-cluster lint readme runtime dev clean help
 unexport PYTHONPATH PYTHONHOME
 PY := .venv/bin/python
 SNAKEMAKE := $(PY) -m snakemake --cores all
@@ -12,8 +12,15 @@ report: runtime ## simulate, fit and draw everything, then write results/report.
 quick: runtime ## the same on a small grid, in a minute or two
 	@$(SNAKEMAKE) --configfile config/quick.yaml $(ARGS)
 
+plan: runtime ## what a run will take, before it runs (ARGS="--configfile config/large.yaml")
+	@$(PY) scripts/plan_run.py $(ARGS)
+
 test: dev ## unit, workflow and report tests
 	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+test-cluster: ## the same results on a Slurm that is installed on this machine (Debian, root)
+	@sh scripts/setup_environment.sh requirements-cluster.txt
+	@$(PY) tests/cluster/check_slurm.py $(ARGS)
 
 lint: dev ## style of the Python code and of the workflow
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m snakemake --lint
@@ -31,4 +38,4 @@ clean: ## remove everything that was generated, but not .venv
 	rm -rf results .snakemake .pytest_cache .ruff_cache
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile

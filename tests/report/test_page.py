@@ -216,7 +216,8 @@ class Ledger:
 
     def __init__(self, page: str):
         self.page = page
-        self.section = page[page.index('<section id="claims"') : page.index('<section id="tables"')]
+        start = page.index('<section id="claims"')
+        self.section = page[start : page.index("</section>", start)]
         rows = re.findall(r'<tr id="claim-(C\d+)" data-verdict="(\w+)" data-source="([AB])">(.*?)</tr>', self.section)
         self.rows = {claim: (verdict, source, row) for claim, verdict, source, row in rows}
         self.links = re.findall(r'<a href="#((?:fig|tab)-[\w-]+)">', self.section)
