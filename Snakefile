@@ -8,6 +8,9 @@ min_version("9.0")
 configfile: workflow.source_path("config/config.yaml")
 
 
+report: "workflow/report/workflow.rst"
+
+
 # Validation comes first: no job starts with a configuration that is not understood exactly.
 include: "workflow/rules/common.smk"
 include: "workflow/rules/simulate.smk"
@@ -26,6 +29,7 @@ include: "workflow/rules/training.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/citing.smk"
 
 
 # Too light for a cluster's queue: they copy or sort what other jobs made, in a second or less.
@@ -45,6 +49,9 @@ rule all:
         "results/report.html",
         "results/figures/manifest.json",
         "results/README.md",
+        "results/latex",
+        "results/numbers.json",
+        "results/summary.json",
 
 
 onstart:

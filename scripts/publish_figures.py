@@ -28,6 +28,9 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
         record |= spoken | {"licence": figures.LICENCE, "licence_url": figures.LICENCE_URL, "files": files}
         path = output.parent / f"fig-{record['id']}.json"
         write_text(path, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+        write_text(
+            output.parent / "captions" / f"{path.stem}.rst", citing.figure_caption(record["title"], record["caption"])
+        )
         hashes = {entry["name"]: entry["sha256"] for entry in files.values()} | {path.name: provenance.file_hash(path)}
         manifest[record["id"]] = {
             **{name: record[name] for name in ("number", "title", "caption", "alt")},

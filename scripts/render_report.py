@@ -7,30 +7,12 @@ from pathlib import Path
 from markupsafe import Markup
 
 from program import run, write_text
-from sqrtdk import (
-    __version__,
-    answers,
-    blocks,
-    energy_grid,
-    ensembles,
-    explore,
-    laws,
-    numbers,
-    rendering,
-    row_plan,
-    softmax,
-    tables,
-    training_answers,
-)
-from sqrtdk.article import design, five_sentences, practice, questions, workflow
-from sqrtdk.claims import page
-from sqrtdk.config_rules import specification
+from sqrtdk import __version__, answers, contents, explore, numbers, rendering, tables, training_answers
+from sqrtdk.article import design, five_sentences, questions, workflow
 from sqrtdk.figures import inline, read
 from sqrtdk.provenance import report_entry
 
 SHIPPED = "minilm-l6-qk.npz"
-FOLDED = ("real_heads", "audit_all", "training_shipped")
-"""Tables that the page shows on demand, in this order."""
 
 
 def render_report(
@@ -51,20 +33,13 @@ def render_report(
     frames = read(results)
     record = json.loads(provenance.read_text(encoding="utf-8"))
     configuration = record["configuration"]
-    specs = {name: specification(entry) for name, entry in configuration["ensembles"].items()}
-    members = {name: ensembles.build(spec) for name, spec in specs.items()}
-    at = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
+    at = contents.setting(frames, configuration)
     longer = read(shipped_training)
     follows = answers.follows(frames, at) | training_answers.follows(frames)
     sheet = inline.Sheet()
     shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent, sheet)]
     simulated = tables.simulated(frames["moments"])
-    found = tables.report_tables(frames, specs, members, at.ensemble, at.d_k, at.n_keys)
-    found |= training_answers.report_tables(frames, longer)
-    found = {"contrast": found["contrast"], "practice": practice.practice(frames, longer)} | found
-    # What the page folds away comes last there, and is numbered so; the claims follow the table of the answer.
-    found = dict(sorted(found.items(), key=lambda item: item[0] in FOLDED))
-    found = {"contrast": found["contrast"], **claims(frames, language), **found}
+    found = contents.report_tables(frames, longer, configuration, language)
     context = {
         "title": title,
         "version": __version__,
@@ -94,29 +69,7 @@ def render_report(
         "shipped_heads": any(Path(dump["file"]).name == SHIPPED for dump in configuration["dumps"].values()),
         "bibtex": report_entry(title, __version__, record),
     }
-    constants = {
-        "distinct": f"{answers.DISTINCT:g}",
-        "saturated": f"{softmax.SATURATED_WEIGHT:g}",
-        "vanishing": f"{softmax.VANISHING_NORM:g}",
-        "most_plain": numbers.count(energy_grid.MOST_PLAIN),
-        "top": numbers.count(energy_grid.TOP),
-        "cell": f"1/{1 / energy_grid.CELL:.0f}",
-        "skewness": f"{energy_grid.TRUSTED_SKEWNESS:g}",
-        "goal_mean": numbers.percent(row_plan.GOALS["entropy"], 0),
-        "goal_rms": numbers.percent(row_plan.GOALS["grad_query"], 0),
-        "min_blocks": str(blocks.MIN_BLOCKS),
-        "selection_margin": f"{laws.SELECTION_MARGIN:g}",
-        "precision": f"{configuration['precision']:g}",
-        "max_scalars": numbers.count(configuration["max_scalars"]),
-        "tail": str(configuration["tail_d_k"]),
-    }
-    write_text(output, rendering.render(read_sources(sources), language, context, constants))
-
-
-def claims(frames: dict, language: str) -> dict:
-    """Return the ledger of claims and the table of the checks that were made for it."""
-    found = page.ledger(frames["claims"], language), page.checks(frames["claim_checks"])
-    return {table.key: table for table in found}
+    write_text(output, rendering.render(read_sources(sources), language, context, contents.constants(configuration)))
 
 
 def read_sources(paths: list[Path]) -> dict[str, str]:

@@ -2,35 +2,11 @@
 
 import re
 
+from sqrtdk.latex import prose as tex
+
+_MARKUP = re.compile(r"[\\*`|_<>]")
 AUTHOR = "{The sqrtdk developers}"
 YEAR = 2026
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "%": r"\%",
-    "&": r"\&",
-    "#": r"\#",
-    "$": r"\$",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "√": r"$\surd$",
-    "·": r"$\cdot$",
-    "−": "$-$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "\u202f": r"\,",
-}
-_SYMBOLS = {"√d_k": r"$\sqrt{d_k}$", "d_k": "$d_k$", "q·k": r"$q \cdot k$"}
-_SPECIAL = re.compile("|".join(map(re.escape, [*_SYMBOLS, *_TEX])))
-
-
-def tex(text: str) -> str:
-    """Spell plain text so that TeX prints it: special signs escaped, d_k, √d_k and q·k as formulas."""
-    return _SPECIAL.sub(lambda match: _SYMBOLS.get(match[0]) or _TEX[match[0]], text)
 
 
 def figure_inclusion(name: str, title: str, caption: str) -> str:
@@ -43,6 +19,12 @@ def figure_inclusion(name: str, title: str, caption: str) -> str:
         f"  \\label{{fig:sqrtdk-{name}}}\n"
         "\\end{figure}\n"
     )
+
+
+def figure_caption(title: str, caption: str) -> str:
+    """Return title and caption as reStructuredText in a Jinja template, the form of captions in Snakemake's report."""
+    title, caption = (_MARKUP.sub(r"\\\g<0>", text).replace("{", "{{ '{' }}") for text in (title, caption))
+    return f"**{title}**\n\n{caption}\n"
 
 
 def figure_entry(name: str, number: int, title: str, version: str, data_sha256: str) -> str:

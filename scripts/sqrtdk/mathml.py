@@ -19,13 +19,11 @@ def _named(pairs: str) -> dict[str, str]:
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
-_LETTERS = _named(
+LETTERS = _named(
     "alpha α beta β gamma γ delta δ epsilon ε theta θ kappa κ lambda λ mu μ nu ν pi π rho ρ sigma σ tau τ phi φ chi χ "
     "psi ψ Gamma Γ Delta Δ Sigma Σ Phi Φ Lambda Λ infty ∞ ell ℓ"
 )
-_OPERATORS = _named(
-    "cdot ⋅ times × le ≤ ge ≥ ne ≠ approx ≈ sim ∼ to → in ∈ partial ∂ ldots … propto ∝ pm ± mid ∣ top ⊤"
-)
+OPERATORS = _named("cdot ⋅ times × le ≤ ge ≥ ne ≠ approx ≈ sim ∼ to → in ∈ partial ∂ ldots … propto ∝ pm ± mid ∣ top ⊤")
 _LARGE = _named("sum ∑ int ∫ prod ∏")
 _FUNCTIONS = ("ln", "log", "exp", "max", "min")
 _ACCENTS = {"hat": "^", "bar": "¯", "tilde": "˜"}
@@ -111,7 +109,7 @@ class _Formula:
             return '<mo lspace="0" rspace="0">/</mo>'
         if token in "+-=<>,:;!·":
             return f"<mo>{escape(token.replace('-', '−'))}</mo>"
-        for table, tag in ((_LETTERS, "mi"), (_OPERATORS, "mo"), (_LARGE, "mo")):
+        for table, tag in ((LETTERS, "mi"), (OPERATORS, "mo"), (_LARGE, "mo")):
             if token[0] == "\\" and name in table:
                 return f"<{tag}>{table[name]}</{tag}>"
         if token[0] == "\\" and name in _FUNCTIONS:
@@ -183,13 +181,18 @@ _BESIDE_FORMULA = re.compile(
 
 def prose(text: str) -> Markup:
     """Return plain text as HTML, everything escaped and the symbols q·k, d_k, √d_k, d_k² set as formulas."""
+    # Markup's join escapes what is no markup.
+    return glued(Markup("").join([mathml(piece) if is_formula else piece for piece, is_formula in symbols(text)]))
+
+
+def symbols(text: str) -> list[tuple[str, bool]]:
+    """Split plain text into words and the formulas for its symbols, in TeX; of each piece, whether it is a formula."""
     pieces, end = [], 0
     for match in _SYMBOLS.finditer(text):
-        symbol = match[0].replace("²", "^2").replace("·", r" \cdot ").replace("√d_k", r"\sqrt{d_k}")
-        pieces += [text[end : match.start()], mathml(symbol)]
+        formula = match[0].replace("²", "^2").replace("·", r" \cdot ").replace("√d_k", r"\sqrt{d_k}")
+        pieces += [(text[end : match.start()], False), (formula, True)]
         end = match.end()
-    # Markup's join escapes what is no markup.
-    return glued(Markup("").join([*pieces, text[end:]]))
+    return [*pieces, (text[end:], False)]
 
 
 def glued(html: Markup) -> Markup:

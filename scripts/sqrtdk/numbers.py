@@ -117,6 +117,13 @@ def plus_minus(value: float, se: float) -> str:
     return _spelled(value, se, _plus_minus)
 
 
+def rounded(value: float, error: float) -> str:
+    """Spell a value to the place of its error without the error: 1.96 for an error of 0.04."""
+    return _spelled(
+        value, error, lambda number, _, place, power: _signed(f"{number:f}") + (f" × {power}" if power else "")
+    )
+
+
 def interval(low: float, high: float) -> str:
     """Spell an interval as `[low, high]`, to two digits of its width."""
     if _missing(low) or _missing(high) or math.isinf(low) or math.isinf(high) or high <= low:

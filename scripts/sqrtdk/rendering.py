@@ -31,9 +31,8 @@ def read_references(bibtex: str) -> dict[str, dict[str, str]]:
 
 def scale_rule(name: str) -> Markup:
     """Return the factor of a scale rule as a formula where it is one of d_k alone, else the name as it is spelled."""
-    rule = scalings.SCALINGS.get(name)
-    plain = rule is not None and rule.factor is not None and not rule.parameters and rule.kind == scalings.RULE
-    return mathml(re.sub(r"^\\frac\{1\}\{(.+)\}$", r"1 / \1", rule.formula)) if plain else escape(name)
+    formula = scalings.inline_formula(name)
+    return escape(name) if formula is None else mathml(formula)
 
 
 FIGURE_TEXTS = ("svg", "csv", "bib", "tex")

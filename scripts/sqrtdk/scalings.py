@@ -1,6 +1,7 @@
 """Scale rules: how scores q·k become logits. A new rule is one entry in `_RULES`, and is then known everywhere."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -320,3 +321,11 @@ SCALINGS: dict[str, Scaling] = {rule.name: rule for rule in _RULES}
 def names() -> list[str]:
     """Return the names of all scale rules, in order."""
     return list(SCALINGS)
+
+
+def inline_formula(name: str) -> str | None:
+    """Return the factor of a rule as TeX for a line of text, None unless it is one of d_k and n_keys alone."""
+    rule = SCALINGS.get(name)
+    if rule is None or rule.factor is None or rule.parameters or rule.kind != RULE:
+        return None
+    return re.sub(r"^\\frac\{1\}\{(.+)\}$", r"1 / \1", rule.formula)

@@ -42,6 +42,8 @@ class Words:
     `constants` are values that every text may name.
     """
 
+    markup = Markup
+
     def __init__(self, tree: dict, references: Mapping[str, object] | None = None, constants: Mapping | None = None):
         self.tree = tree
         self.constants = constants or {}
@@ -86,13 +88,26 @@ class Words:
             raise ValueError(f"the words at {key!r} have an odd number of $")
         # Every second part stands between two dollar signs.
         pieces = (
-            mathml(part, values) if number % 2 else self.fill(key, Markup(self.cite(key, part)), values)
+            self.formula(part, values) if number % 2 else self.fill(key, self.prepare(key, part), values)
             for number, part in enumerate(parts)
         )
-        return glued(Markup("").join(pieces))
+        return self.finish(self.markup("").join(pieces))
+
+    def prepare(self, key: str, text: str) -> Markup:
+        """Return a part of a text without formulas as markup with its placeholders still open."""
+        return self.markup(self.cite(key, text))
+
+    def formula(self, tex: str, values: Mapping[str, object]) -> Markup:
+        return mathml(tex, values)
+
+    def prose(self, text: str) -> Markup:
+        return prose(text)
+
+    def finish(self, whole: Markup) -> Markup:
+        return glued(whole)
 
     def fill(self, key: str, text: str, values: Mapping[str, object]) -> str:
-        markup = isinstance(text, Markup)
+        markup = isinstance(text, self.markup)
         try:
             return text.format(**{name: self.spell(value, markup) for name, value in values.items()})
         except (KeyError, IndexError) as error:
@@ -122,10 +137,10 @@ class Words:
         if isinstance(value, Sentence):
             return self(value.key, **value.values) if markup else self.plain(value.key, **value.values)
         if isinstance(value, Phrase):
-            return prose(self.phrase(value.text)) if markup else self.phrase(value.text)
+            return self.prose(self.phrase(value.text)) if markup else self.phrase(value.text)
         if not isinstance(value, Listing):
             return value
-        join = Markup("").join if markup else "".join
+        join = self.markup("").join if markup else "".join
         items = [self.spell(item, markup) for item in value.items]
         if not items:
             return self.spell(Sentence("lists.nothing"), markup)

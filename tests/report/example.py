@@ -14,6 +14,7 @@ import synthetic_training
 import synthetic_vanishing
 
 import render_report
+import write_latex as write_latex_program
 from program import write_frame
 from sqrtdk import claim_checks, ensembles, figures, laws, local_laws, normalisation, provenance, saturation
 from sqrtdk import typical_rows as typical
@@ -159,6 +160,25 @@ def render(folder: Path, tables=None, settings=None, default=None, commit: str =
     arguments = write_inputs(folder, tables, settings, default or settings | {"seed": 2}, commit) | changes
     render_report.render_report(**arguments)
     return arguments["output"].read_text(encoding="utf-8")
+
+
+def write_latex(folder: Path, tables=None, settings=None, language: str = "en", manifest: dict | None = None) -> Path:
+    """Write what a text takes up below `folder`/out, from the inputs that a page is rendered from, and return it."""
+    tables = tables or frames()
+    simulated = tables["moments"][tables["moments"]["stopped_by"] != "enumerated"]
+    settings = settings or configuration(tuple(dict.fromkeys(simulated["ensemble"])))
+    if not (folder / "figures").exists():
+        write_figure(folder / "figures")
+    inputs = write_inputs(folder, tables, settings, settings, "0123abc")
+    (folder / "manifest.json").write_text(json.dumps({"figures": manifest or {}}), encoding="utf-8")
+    out = folder / "out"
+    write_latex_program.write_latex(
+        *(inputs["results"], inputs["shipped_training"], inputs["provenance"], folder / "manifest.json", language),
+        sorted((ROOT / "report/words" / language).glob("*.yaml")),
+        ROOT / "workflow/schemas/summary.schema.json",
+        *(out / "latex", out / "numbers.json", out / "summary.json", out / "summary.schema.json"),
+    )
+    return out
 
 
 def draw_figures(folder: Path, tables: dict, language: str = "en") -> None:

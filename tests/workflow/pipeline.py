@@ -16,10 +16,13 @@ WIDTHS = (1, 2, 4, 64)
 NOT_HASHED = ("run.json", "logs", "benchmarks")
 
 
-def snakemake(folder: Path, *arguments: str, source: Path = ROOT, check: bool = True) -> subprocess.CompletedProcess:
+def snakemake(
+    folder: Path, *arguments: str, source: Path = ROOT, check: bool = True, environment: dict | None = None
+) -> subprocess.CompletedProcess:
     """Run the workflow of `source` in `folder` as a person would, and return its output as text."""
     command = [sys.executable, "-m", "snakemake", "-s", str(source / "Snakefile"), "-d", str(folder), *arguments]
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    environment = inherited | (environment or {})
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=500)
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
@@ -97,3 +100,14 @@ def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
     path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def lend_environment(clone: Path) -> None:
+    """Give a clone a .venv that runs the Python of these tests, so that make finds nothing to install."""
+    python = clone / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    # What scripts/setup_environment.sh leaves behind in a whole environment.
+    lock = (clone / "requirements.txt").read_text(encoding="utf-8")
+    (clone / ".venv/requirements.txt").write_text(f"{clone}\n{lock}", encoding="utf-8")

@@ -1,16 +1,24 @@
 """A small run of the whole pipeline: its tables, its bytes, and which jobs an edit starts again."""
 
 import csv
+import html
 import json
+import os
+import re
+import shutil
+import subprocess
+import zipfile
 
+import jsonschema
 import pipeline
+import pypdf
 import pytest
 import yaml
 from pipeline import ENSEMBLES, ROOT, WIDTHS, planned, small, snakemake
 
 CELLS = len(ENSEMBLES) * len(WIDTHS)
 REPORT = {"render_report": 1}
-RECORD = {"write_provenance": 1, "publish_figures": 1, **REPORT}
+RECORD = {"write_provenance": 1, "publish_figures": 1, "write_latex": 1, **REPORT}
 N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nNUMBER = " in path.read_text()])
 FIGURES = {"draw_figure": N_FIGURES, **RECORD}
 
@@ -106,6 +114,35 @@ class TestResults:
         for figure in manifest:
             for kind in ("svg", "pdf", "png", "csv", "bib", "tex", "json"):
                 assert (run[0] / f"results/figures/fig-{figure}.{kind}").stat().st_size > 0
+
+    def test_the_summary_is_as_its_schema_says_and_its_hashes_are_those_of_the_files(self, run):
+        results = run[0] / "results"
+        summary, schema = (
+            json.loads((results / f"summary{kind}.json").read_text(encoding="utf-8")) for kind in ("", ".schema")
+        )
+        jsonschema.Draft202012Validator(schema).validate(summary)
+        files = {name: digest for figure in summary["figures"] for name, digest in figure["files"].items()}
+        found = pipeline.digests(run[0])
+        assert files == {name: found[f"figures/{name}"] for name in files}
+        assert len(summary["figures"]) == N_FIGURES
+        numbers = json.loads((results / "numbers.json").read_text(encoding="utf-8"))["numbers"]
+        assert summary["numbers"] == {name: numbers[name] for name in summary["numbers"]}
+
+    def test_snakemakes_own_report_shows_figures_with_captions_and_tables(self, run, tmp_path):
+        # Without a network: every address is one of this machine, where nothing listens.
+        proxies = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+        snakemake(run[0], "--report", str(tmp_path / "report.zip"), *small(run[0]), environment=proxies)
+        with zipfile.ZipFile(tmp_path / "report.zip") as archive:
+            page = archive.read("report/report.html").decode()
+            names = archive.namelist()
+        manifest = json.loads((run[0] / "results/figures/manifest.json").read_text(encoding="utf-8"))["figures"]
+        shown = html.unescape(re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), page))
+        for name, figure in manifest.items():
+            assert any(file.endswith(f"fig-{name}.svg") for file in names), name
+            for part in (figure["title"], figure["caption"][:60]):
+                assert "".join(part.split()) in "".join(shown.split()), name
+        for name in ("moments.csv", "audit.csv", "report.html", "numbers.json"):
+            assert any(file.endswith(name) for file in names), name
 
 
 # Of each stage the jobs that the small configuration has, and the tables that figures are drawn from.
@@ -207,11 +244,67 @@ def test_every_configuration_key_has_its_edit():
     assert {change.split("=")[0] for change in EDITS} == set(keys)
 
 
+class TestWalk:
+    """The newcomer's walk in README.md, by its own commands: from a clone to a cited figure in a document."""
+
+    def blocks(self) -> list[str]:
+        section = (
+            (ROOT / "README.md").read_text(encoding="utf-8").partition("## Into your paper")[2].partition("\n## ")[0]
+        )
+        return re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+
+    def sh(self, folder, commands, **environment):
+        environment = {**os.environ, **environment}
+        command = ["sh", "-e", "-c", commands]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    @pytest.fixture(scope="class")
+    def walked(self, copy, tmp_path_factory):
+        """Walk up to the document; the clone is given an environment, and results that the same source has made."""
+        clone, run, _ = self.blocks()
+        folder = tmp_path_factory.mktemp("walk")
+        self.sh(folder, clone, REPOSITORY=str(copy))
+        here = folder / "sqrtdk"
+        pipeline.lend_environment(here)
+        for name in ("results", ".snakemake"):
+            shutil.copytree(copy / name, here / name, ignore=shutil.ignore_patterns("locks", "incomplete"))
+        said = self.sh(folder, run, ARGS=" ".join(small(folder)))
+        assert not re.search(r"^(simulate|draw)_\w+ +\d", said, re.MULTILINE), said
+        return folder
+
+    def test_it_comes_to_results(self, walked):
+        results = walked / "sqrtdk/results"
+        document = self.blocks()[2]
+        for name in re.findall(r"\{(sqrtdk/results/[\w/-]+)\}", document):
+            assert any(results.parent.parent.glob(f"{name}*")), name
+        numbers = json.loads((results / "numbers.json").read_text(encoding="utf-8"))["numbers"]
+        macros = {name.removesuffix("CI") for name in re.findall(r"\\sqrtdk([A-Z]\w+)", document)}
+        assert macros
+        assert macros <= numbers.keys()
+
+    @pytest.mark.latex
+    def test_it_comes_to_a_document_with_number_figure_table_and_citation(self, walked):
+        self.sh(walked, self.blocks()[2])
+        text = pypdf.PdfReader(walked / "paper.pdf").pages
+        text = " ".join(" ".join(page.extract_text() for page in text).split())
+        numbers = json.loads((walked / "sqrtdk/results/numbers.json").read_text(encoding="utf-8"))["numbers"]
+        assert f"to the power {numbers['GaussianExponent']['text']}" in text.replace("\u2009", "")
+        for part in ("Figure 1: The variance of", "Table 1:", "From [1]", "[1] The sqrtdk developers."):
+            assert part in text
+        log = (walked / "paper.log").read_text(encoding="utf-8", errors="replace")
+        assert "undefined" not in log
+        assert "Overfull" not in log
+
+
 class TestCopy:
     def test_bytes_do_not_depend_on_cores_folder_or_time(self, run, copy):
         one, other = pipeline.digests(run[0]), pipeline.digests(copy)
         assert one.keys() == other.keys()
         assert {name for name in one if one[name] != other[name]} == set()
+        kinds = {name.rpartition(".")[2] for name in one}
+        assert {"html", "svg", "pdf", "png", "csv", "bib", "tex", "json", "md", "rst"} <= kinds
 
     @pytest.mark.parametrize(
         ("file", "old", "new", "expected"),

@@ -33,7 +33,7 @@ rule collect_alternatives:
         cells=expand("results/cells/alternatives/{d_k}.csv", d_k=CONFIG["alternatives_d_k"]),
         theory=expand("results/cells/softmax_theory/{n_keys}.csv", n_keys=CONFIG["alternatives_n_keys"]),
     output:
-        table="results/alternatives.csv",
+        table=citable_table("alternatives"),
     params:
         versions=versions("numpy", "scipy"),
     log:

@@ -6,7 +6,7 @@ rule audit_heads:
         script=script("audit_heads"),
         dumps=[configuration.find_file(dump["file"], [Path("."), SOURCE]) for dump in CONFIG["dumps"].values()],
     output:
-        audit="results/audit.csv",
+        audit=citable_table("audit"),
     params:
         dumps=lambda wildcards: as_json(CONFIG["dumps"]),
         versions=versions("numpy", "scipy"),

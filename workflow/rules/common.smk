@@ -78,6 +78,15 @@ def figure_tables(wildcards):
     return [f"results/{table}.csv" for table in figures.load(wildcards.figure).INPUTS]
 
 
+def citable(path, category, caption, **labels):
+    """A result that `snakemake --report` shows, with its caption: a file in workflow/report/, or one that is made."""
+    return report(path, caption=str(Path(caption).resolve()), category=category, labels=labels)
+
+
+def citable_table(name):
+    return citable(f"results/{name}.csv", "Tables", SOURCE / "workflow/report/table.rst", table=name)
+
+
 def softmax_cells(kind):
     return [f"results/cells/softmax/{name}/{d_k}.{kind}.csv" for name in SOFTMAX_WIDTHS for d_k in SOFTMAX_WIDTHS[name]]
 

@@ -8,6 +8,13 @@ FIGURE_FILES = [
     for name in FIGURES
     for kind in ("svg", "pdf", "png", "csv", "bib", "tex", "json")
 ]
+CAPTIONS = {name: f"results/figures/captions/fig-{name}.rst" for name in FIGURES}
+PUBLISHED = {path: path for path in FIGURE_FILES} | {
+    f"results/figures/fig-{name}.svg": citable(
+        f"results/figures/fig-{name}.svg", "Figures", caption, figure=f"{figures.load(name).NUMBER:02}", id=name
+    )
+    for name, caption in CAPTIONS.items()
+}
 WORDS = sorted(str(path) for path in (SOURCE / "report/words" / CONFIG["language"]).glob("*.yaml"))
 
 
@@ -45,7 +52,8 @@ rule publish_figures:
         words=WORDS,
         provenance="results/provenance.json",
     output:
-        FIGURE_FILES,
+        PUBLISHED.values(),
+        captions=CAPTIONS.values(),
         manifest="results/figures/manifest.json",
     params:
         language=CONFIG["language"],

@@ -7,7 +7,7 @@ rule fit_variance_laws:
         script=script("fit_variance_laws"),
         moments="results/moments.csv",
     output:
-        variance_laws="results/variance_laws.csv",
+        variance_laws=citable_table("variance_laws"),
         mean_laws="results/mean_laws.csv",
         spread_laws="results/spread_laws.csv",
         local_exponents="results/local_exponents.csv",

@@ -59,7 +59,7 @@ rule render_report:
         provenance="results/provenance.json",
         tables=TABLES,
     output:
-        report="results/report.html",
+        report=citable("results/report.html", "Report", SOURCE / "workflow/report/report.rst", file="report.html"),
     params:
         title=lambda wildcards: CONFIG["title"],
         language=CONFIG["language"],

@@ -55,9 +55,9 @@ rule collect_moments:
         cells=[f"results/cells/moments/{name}/{d_k}.json" for name in WIDTHS for d_k in WIDTHS[name]],
         heads=expand("results/cells/heads/{dump}.json", dump=CONFIG["dumps"]),
     output:
-        moments="results/moments.csv",
+        moments=citable_table("moments"),
         score_histograms="results/score_histograms.csv",
-        real_heads="results/real_heads.csv",
+        real_heads=citable_table("real_heads"),
     params:
         cells=as_json(WIDTHS),
         dumps=as_json(list(CONFIG["dumps"])),

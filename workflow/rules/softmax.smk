@@ -67,8 +67,8 @@ rule collect_softmax:
         distribution=softmax_cells("distribution"),
         theory=expand("results/cells/softmax_theory/{n_keys}.csv", n_keys=CONFIG["n_keys"]),
     output:
-        saturation="results/softmax_saturation.csv",
-        gradients="results/gradient_magnitude.csv",
+        saturation=citable_table("softmax_saturation"),
+        gradients=citable_table("gradient_magnitude"),
         distribution="results/gradient_distribution.csv",
     params:
         cells=as_json(SOFTMAX_WIDTHS),

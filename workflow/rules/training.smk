@@ -58,7 +58,7 @@ rule summarise_training:
     output:
         curves="results/training_curves.csv",
         summary="results/training_summary.csv",
-        verdicts="results/training_verdicts.csv",
+        verdicts=citable_table("training_verdicts"),
         transfer="results/training_transfer.csv",
     params:
         seed=CONFIG["seed"],

@@ -8,7 +8,7 @@ rule compare_gradients:
         magnitude="results/gradient_magnitude.csv",
         distribution="results/gradient_distribution.csv",
     output:
-        crossings="results/gradient_crossovers.csv",
+        crossings=citable_table("gradient_crossovers"),
         decomposition="results/gradient_decomposition.csv",
     params:
         versions=versions("numpy", "scipy"),

@@ -22,7 +22,7 @@ LARGE = 0.25
 CHECKS = "claims.claim_checks"
 SIGNS = {AT_LEAST: "≥", AT_MOST: "≤"}
 
-_INDEX = re.compile(r"(?<![\w-])([A-Za-zδ])_(\w+)")
+INDEX = re.compile(r"(?<![\w-])([A-Za-zδ])_(\w+)")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _line(row: dict, language: str) -> Line:
         _expected(row) if decided and row["reason"] != MISSING else "",
         _number(row),
         _number(row, "not_if_"),
-        _place(row["d_k"], row["n_keys"]),
+        typeset(place(row)),
         typeset(text(row["instead_of"])),
         text(row["reason"]),
         text(row["missing"]),
@@ -119,14 +119,15 @@ def _number(row: dict, side: str = "") -> str:
     return numbers.with_error(value, se)
 
 
-def _place(d_k, n_keys) -> Markup:
-    named = (("d_k", d_k), ("n", n_keys))
-    return typeset(", ".join(f"{name} = {numbers.count(value)}" for name, value in named if not missing(value)))
+def place(row: dict) -> str:
+    """Return where a claim was measured: d_k = 64, n = 64."""
+    named = (("d_k", row["d_k"]), ("n", row["n_keys"]))
+    return ", ".join(f"{name} = {numbers.count(value)}" for name, value in named if not missing(value))
 
 
 def typeset(plain: str) -> Markup:
     """Return plain text as HTML, with its symbols set as formulas and its indices below the line."""
-    return Markup(_INDEX.sub(r"<var>\1</var><sub>\2</sub>", str(prose(plain))))
+    return Markup(INDEX.sub(r"<var>\1</var><sub>\2</sub>", str(prose(plain))))
 
 
 def summary(frame: pd.DataFrame) -> list[Sentence]:

@@ -34,7 +34,16 @@ def data(frames):
     # Medians of rows that span decades err by a factor, and their error is that of the logarithm.
     factor = np.exp((half["median"] / table["median"].where(table["median"] > 0)).clip(upper=50))
     table["median_low"], table["median_high"] = table["median"] / factor, table["median"] * factor
-    return table
+    return table.assign(**_crossing_columns(frames, table))
+
+
+def _crossing_columns(frames, table) -> dict:
+    """Return where the medians cross, with an interval, in the rows of the scaled rule of the panel that marks it."""
+    found = _crossings(frames, table)
+    keys = zip(table["measure"], table["n_keys"], table["scaling"], strict=True)
+    rows = [found.get((measure, "median", n)) if rule == _SCALED else None for measure, n, rule in keys]
+    names = {"d_k_star": "d_k_star", "d_k_star_low": "ci_low", "d_k_star_high": "ci_high"}
+    return {name: [row[column] if _crosses(row) else float("nan") for row in rows] for name, column in names.items()}
 
 
 @saving.styled

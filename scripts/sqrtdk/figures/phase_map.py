@@ -31,7 +31,7 @@ _WANTED_ENTROPY = 0.5
 
 
 def data(frames):
-    """Return the map, the half-frozen widths and the simulated cells, told apart by `kind`; six digits are kept."""
+    """Return the map, the half-frozen widths, simulated cells and published models, by `kind`; six digits are kept."""
     import pandas as pd
 
     table = frames["phase_map"]
@@ -47,10 +47,21 @@ def data(frames):
         parts.append(half[columns])
     simulated = _simulated(frames["softmax_saturation"], table)
     parts.append(simulated.reindex(columns=[*columns, "se", "theory", "n_blocks", "z"]))
+    parts.append(pd.DataFrame(_shown_models(table)))
     result = pd.concat([part for part in parts if len(part)], ignore_index=True)
     reals = result.select_dtypes("float").columns
     result[reals] = result[reals].map(lambda value: float(f"{value:.6g}"))
     return result
+
+
+def _shown_models(table) -> list[dict]:
+    """Return the published models that lie inside the map, with their own rule where the run has it."""
+    own = _OWN_RULE if _OWN_RULE in set(table["scaling"]) else table["scaling"].iloc[0]
+    return [
+        {"kind": "model", "model": name, "d_k": place[0], "n_keys": place[1], "scaling": own}
+        for name, place in _MODELS.items()
+        if _inside(table, place)
+    ]
 
 
 def _simulated(saturation, table):

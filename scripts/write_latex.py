@@ -1,0 +1,59 @@
+"""Write what a text about a run takes up: its numbers and tables in LaTeX, and the same numbers for programs."""
+
+import json
+from pathlib import Path
+
+from program import run, write_text
+from sqrtdk import __version__, contents, key_numbers, latex, latex_numbers, latex_tables, summary, words
+from sqrtdk.claims import tex as claims_in_tex
+from sqrtdk.figures import LICENCE, read
+
+
+def write_latex(
+    results: list[Path],
+    shipped_training: list[Path],
+    provenance: Path,
+    manifest: Path,
+    language: str,
+    word_files: list[Path],
+    schema: Path,
+    folder: Path,
+    numbers: Path,
+    summary_file: Path,
+    summary_schema: Path,
+):
+    """Write the folder of LaTeX files, numbers.json, summary.json and its schema.
+
+    `results` are the tables of the report, `shipped_training` those of the longer training run that ships with the
+    project, `word_files` the words of the language.
+    """
+    frames, made = read(results), json.loads(provenance.read_text(encoding="utf-8"))
+    configuration = made["configuration"]
+    sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
+    say = latex.TexWords(words.tree(sources, language), {}, contents.constants(configuration))
+    found = key_numbers.of_run(frames, contents.setting(frames, configuration))
+    identity = {"version": __version__, "configuration_sha256": made["configuration_sha256"]}
+    origin = f"sqrtdk {__version__}, configuration {identity['configuration_sha256']}, {LICENCE}."
+
+    tables = contents.report_tables(frames, read(shipped_training), configuration, language)
+    tables["claims"] = claims_in_tex.table(tables["claims"], frames["claims"], language)
+    labels = [latex_tables.label(key) for key in tables]
+    for number, (label, table) in enumerate(zip(labels, tables.values(), strict=True), start=1):
+        write_text(folder / f"{label}.tex", latex_tables.tex(table, say, number, origin))
+    constants = {"Version": __version__, "Configuration": identity["configuration_sha256"]}
+    constants["Seed"] = str(configuration["seed"])
+    write_text(folder / "numbers.tex", latex_numbers.macros(found, say, origin, constants))
+    write_text(folder / "README.md", latex_numbers.readme(labels))
+
+    _write_json(numbers, identity | {"numbers": latex_numbers.record(found, say)})
+    figures = json.loads(manifest.read_text(encoding="utf-8"))
+    _write_json(summary_file, summary.summary(__version__, made, found, say, frames, figures))
+    write_text(summary_schema, schema.read_text(encoding="utf-8"))
+
+
+def _write_json(path: Path, content: dict) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+if __name__ == "__main__":
+    run(write_latex)
