@@ -1,7 +1,7 @@
 # Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
-.PHONY: report quick plan test test-cluster lint readme runtime dev clean help
+.PHONY: report quick plan test test-cluster lint bench readme runtime dev clean help
 unexport PYTHONPATH PYTHONHOME
 PY := .venv/bin/python
 SNAKEMAKE := $(PY) -m snakemake --cores all
@@ -24,6 +24,9 @@ test-cluster: ## the same results on a Slurm that is installed on this machine (
 
 lint: dev ## style of the Python code and of the workflow
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m snakemake --lint
+
+bench: runtime ## compare speed with what people write, in a quarter of an hour, and write docs/benchmarks.md
+	@$(PY) benchmarks/bench.py $(ARGS)
 
 readme: report ## carry the headline figure and numbers of the last report into README.md
 	@$(PY) scripts/write_readme_numbers.py $(ARGS)

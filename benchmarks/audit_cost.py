@@ -8,11 +8,12 @@ and prints seconds and peak memory. Writes nothing else.
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from bench_timing import Process, run_process
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is loaded
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
@@ -22,14 +23,7 @@ import numpy as np  # noqa: E402 - after the environment and the path are set
 
 from sqrtdk.monitor import AttentionMonitor  # noqa: E402
 
-PEAK = """
-import sys
-from sqrtdk.__main__ import main
-code = main(["audit", sys.argv[1], "--scale", "1/sqrt(d_k)", "--mask", sys.argv[2]])
-with open("/proc/self/status") as file:
-    print("peak MB:", int(file.read().split("VmHWM:")[1].split()[0]) // 1024)
-sys.exit(code)
-"""
+READ = "import sys, numpy; [array.sum() for array in numpy.load(sys.argv[1]).values()]"
 
 
 def attention(q, k, v):
@@ -62,28 +56,36 @@ def monitor_cost() -> None:
         print(f"{name:30} {1e3 * own:7.1f} ms {1e3 * extra:7.1f} ms {extra / own:7.1%} {extra / own / 10:9.2%}")
 
 
+def write_dump(path: Path, layers: int, heads: int, tokens: int, d_k: int) -> None:
+    """Write a float16 dump of random queries and keys."""
+    rng, shape = np.random.default_rng(1), (layers, heads, tokens, d_k)
+    q, k = (rng.standard_normal(shape, np.float32).astype(np.float16) for _ in range(2))
+    np.savez(path, q=q, k=k)
+
+
+def audit(path: Path, mask: str) -> Process:
+    """Audit a dump in a process of its own."""
+    options = ["--scale", "1/sqrt(d_k)", "--mask", mask]
+    return run_process([sys.executable, "-m", "sqrtdk", "audit", str(path), *options], cwd=SCRIPTS)
+
+
+def read(path: Path) -> Process:
+    """Read the arrays of a dump in a process of its own, and nothing else."""
+    return run_process([sys.executable, "-c", READ, str(path)])
+
+
 def audit_cost(layers: int, heads: int, tokens: int, d_k: int, folder: str | None) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / "dump.npz"
-        rng, shape = np.random.default_rng(1), (layers, heads, tokens, d_k)
-        q, k = (rng.standard_normal(shape, np.float32).astype(np.float16) for _ in range(2))
-        np.savez(path, q=q, k=k)
-        del q, k
-        start = time.perf_counter()
-        with path.open("rb") as file:
-            while file.read(2**24):
-                pass
-        reading = time.perf_counter() - start
-        print(
-            f"\n{' × '.join(map(str, shape))}, {path.stat().st_size / 1e6:.0f} MB; reading the bytes: {reading:.2f} s"
-        )
+        write_dump(path, layers, heads, tokens, d_k)
+        reading = read(path)
+        size = path.stat().st_size / 1e6
+        shape = " × ".join(map(str, (layers, heads, tokens, d_k)))
+        print(f"\n{shape}, {size:.0f} MB; reading the arrays: {reading.wall:.2f} s, {reading.cpu:.2f} s of CPU time")
         for mask in ("auto", "causal"):
-            start = time.perf_counter()
-            command = [sys.executable, "-c", PEAK, str(path), mask]
-            done = subprocess.run(command, capture_output=True, text=True, cwd=SCRIPTS)
-            took = time.perf_counter() - start
-            print(f"mask {mask}: {took:.0f} s, {took / reading:.0f} times reading; exit code {done.returncode}")
-            print("\n".join(done.stdout.splitlines()[-2:]) + done.stderr)
+            done = audit(path, mask)
+            print(f"mask {mask}: {done.wall:.0f} s, {done.cpu / reading.cpu:.0f} times the CPU time of reading")
+            print(f"{done.output.splitlines()[-1]}\npeak MB: {done.peak:.0f}")
 
 
 def main() -> None:

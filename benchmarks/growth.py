@@ -10,14 +10,13 @@ fitted where the fixed costs no longer matter. Fails if a point takes more memor
 import argparse
 import json
 import math
-import os
 import re
-import subprocess
 import sys
 import tempfile
-from pathlib import Path
+from collections.abc import Iterator
 
-ROOT = Path(__file__).resolve().parents[1]
+from bench_timing import ROOT, run_process
+
 SCRIPT = ROOT / "scripts" / "simulate_softmax.py"
 SCALINGS = ("none", "1/sqrt(d_k)", "1/d_k")
 KEYS = [(64, 2**power) for power in range(10, 21)]
@@ -26,8 +25,7 @@ FEWER_KEYS = [(2**power, 256) for power in range(6, 17)]
 """(d_k, n_keys) of the three series."""
 FIXED_COSTS = 8.0
 """Only points that take so many times as long as the first enter the fit."""
-RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-"""Bytes in which the system counts resident memory."""
+SERIES = {"number of keys, d_k = 64": KEYS, "width, 1024 keys": WIDTHS, "width, 256 keys": FEWER_KEYS}
 
 
 def measure(spec: dict, d_k: int, n_keys: int, n_logits: int) -> tuple[float, float]:
@@ -48,17 +46,9 @@ def measure(spec: dict, d_k: int, n_keys: int, n_logits: int) -> tuple[float, fl
             str(SCRIPT),
             *(text for name, value in arguments.items() for text in (f"--{name}", value)),
         ]
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        ) as process:
-            said = process.stdout.read()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"the cell d_k = {d_k}, n_keys = {n_keys} failed:\n{said}")
-    seconds = float(re.search(r"CPU seconds: (\S+) in the program", said)[1])
-    return seconds, usage.ru_maxrss * RSS_UNIT / 1e6
+        done = run_process(command)
+    seconds = float(re.search(r"CPU seconds: (\S+) in the program", done.output)[1])
+    return seconds, done.peak
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> tuple[float, float, int]:
@@ -74,18 +64,18 @@ def exponent(sizes: list[int], seconds: list[float]) -> tuple[float, float, int]
     return slope, math.sqrt(rest / (n - 2) / square), n
 
 
-def series(name: str, points: list[tuple[int, int]], spec: dict, rows: int, repeats: int) -> float:
-    """Measure and print one series; return its largest peak of memory in MB."""
-    print(f"\n{name}\n{'d_k':>8}{'n_keys':>10}{'CPU s':>10}{'peak MB':>10}")
-    found = []
+def series(
+    points: list[tuple[int, int]], spec: dict, rows: int, repeats: int
+) -> Iterator[tuple[int, int, float, float]]:
+    """Yield d_k, n_keys, the least processor time in s and the largest peak of memory in MB of each point."""
     for d_k, n_keys in points:
         runs = [measure(spec, d_k, n_keys, max(1000, rows * n_keys)) for _ in range(repeats)]
-        found.append((min(seconds for seconds, _ in runs), max(peak for _, peak in runs)))
-        print(f"{d_k:8d}{n_keys:10d}{found[-1][0]:10.3f}{found[-1][1]:10.0f}", flush=True)
-    sizes = [d_k * n_keys for d_k, n_keys in points]
-    slope, error, n = exponent(sizes, [seconds for seconds, _ in found])
-    print(f"time grows with the exponent {slope:.3f} ± {error:.3f} (standard error, largest {n} points)")
-    return max(peak for _, peak in found)
+        yield d_k, n_keys, min(seconds for seconds, _ in runs), max(peak for _, peak in runs)
+
+
+def fitted(found: list[tuple[int, int, float, float]]) -> tuple[float, float, int]:
+    """Return what `exponent` does of a series, against the number of numbers that make up the keys."""
+    return exponent([d_k * n_keys for d_k, n_keys, *_ in found], [seconds for *_, seconds, _ in found])
 
 
 def main() -> int:
@@ -95,9 +85,16 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=1, help="runs of each point, the fastest counts (default 1)")
     parser.add_argument("--limit", type=float, default=1000.0, help="peak memory allowed, MB (default 1000)")
     chosen = parser.parse_args()
-    rest = {"family": chosen.family}, chosen.rows, chosen.repeats
-    named = {"number of keys": KEYS, "width, 1024 keys": WIDTHS, "width, 256 keys": FEWER_KEYS}
-    peak = max(series(name, points, *rest) for name, points in named.items())
+    peak = 0.0
+    for name, points in SERIES.items():
+        print(f"\n{name}\n{'d_k':>8}{'n_keys':>10}{'CPU s':>10}{'peak MB':>10}")
+        found = []
+        for point in series(points, {"family": chosen.family}, chosen.rows, chosen.repeats):
+            print("{:8d}{:10d}{:10.3f}{:10.0f}".format(*point), flush=True)
+            found.append(point)
+        slope, error, n = fitted(found)
+        print(f"time grows with the exponent {slope:.3f} ± {error:.3f} (standard error, largest {n} points)")
+        peak = max(peak, *(memory for *_, memory in found))
     good = peak <= chosen.limit
     print(f"\nlargest peak of resident memory: {peak:.0f} MB, {'within' if good else 'BEYOND'} {chosen.limit:.0f} MB")
     return 0 if good else 1

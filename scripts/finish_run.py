@@ -10,8 +10,9 @@ from pathlib import Path
 
 from program import CPU_LINE, write_text
 
-KERNELS = ("simulate_moments", "simulate_softmax", "describe_heads")
-"""The rules whose programs spend their time in numerical kernels once they have started."""
+KERNELS = ("simulate_", "train_", "tabulate_", "sample_", "count_", "describe_heads", "audit_heads")
+"""How the rules are called whose programs spend their time in numerical kernels once they have started."""
+DRAWING = ("draw_",)
 
 
 def finish_run(started: float, cores: int, results: Path) -> str:
@@ -46,19 +47,43 @@ def headline(path: Path) -> str:
     return "no ensemble has enough d_k for an exponent"
 
 
+def programs(logs: Path, since: float = 0.0) -> dict[str, tuple[float, float]]:
+    """Return, for each rule, the CPU seconds of its programs, and those of their starts and imports.
+
+    logs: folder of the logs, one file or folder for each rule. since: what is older is of another run.
+    """
+    found = {}
+    for log in logs.rglob("*.log"):
+        said = re.search(CPU_LINE.format(r"([\d.]+)", r"([\d.]+)"), log.read_text("utf-8"))
+        if said and log.stat().st_mtime >= since:
+            rule = log.relative_to(logs).parts[0].removesuffix(".log")
+            work, total = map(float, said.groups())
+            before = found.get(rule, (0.0, 0.0))
+            found[rule] = before[0] + work, before[1] + total - work
+    return found
+
+
+def divide(by_rule: dict[str, tuple[float, float]], snakemake: float, jobs: float) -> dict[str, float]:
+    """Divide the CPU seconds of a run, those of Snakemake itself and of all its jobs, among what they went into.
+
+    The rest is what no program sees of itself: shells, and the ends of processes.
+    """
+    parts = {"kernels": 0.0, "drawing": 0.0, "other_programs": 0.0, "imports": 0.0, "snakemake": snakemake}
+    for rule, (work, start) in by_rule.items():
+        kind = "kernels" if rule.startswith(KERNELS) else "drawing" if rule.startswith(DRAWING) else "other_programs"
+        parts[kind] += work
+        parts["imports"] += start
+    return parts | {"rest": snakemake + jobs - sum(parts.values())}
+
+
 def _cost(started: float, results: Path) -> dict:
-    kernel = 0.0
-    for rule in KERNELS:
-        for log in (results / "logs" / rule).rglob("*.log"):
-            found = re.search(CPU_LINE.format(r"([\d.]+)", r"[\d.]+"), log.read_text("utf-8"))
-            if found and log.stat().st_mtime >= started:
-                kernel += float(found[1])
     own, jobs = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = own.ru_utime + own.ru_stime + jobs.ru_utime + jobs.ru_stime
+    snakemake, others = (usage.ru_utime + usage.ru_stime for usage in (own, jobs))
+    parts = divide(programs(results / "logs", started), snakemake, others)
     return {
         "wall_seconds": time.time() - started,
-        "cpu_seconds": cpu,
-        "kernel_cpu_seconds": kernel,
-        "kernel_share": kernel / cpu,
+        "cpu_seconds": snakemake + others,
+        "cpu_seconds_in": parts,
+        "kernel_share": parts["kernels"] / (snakemake + others),
         "peak_memory_mb": max(own.ru_maxrss, jobs.ru_maxrss) / 1024,
     }

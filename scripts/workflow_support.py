@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import hashlib
 import os
 import subprocess
 import sys
@@ -25,6 +26,15 @@ def source_files(*starts: str) -> list[str]:
             found.add(name)
             todo += _imports(name)
     return sorted(found)
+
+
+def source_hash(*starts: str) -> str:
+    """Return one hash of the names and contents of `source_files`."""
+    digest = hashlib.sha256()
+    for name in source_files(*starts):
+        content = (SCRIPTS / name).read_bytes()
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
 
 
 @functools.cache

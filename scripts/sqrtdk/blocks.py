@@ -16,6 +16,8 @@ MAX_SIDE_SCALARS = 2**22
 PILOT_SCORES = 2**14
 BATCH_SCALARS = 2**18
 """Random numbers drawn at a time: about what a core's cache holds."""
+BATCH_SCORES = 2**16
+"""Scores of small blocks worked on at a time, which is less memory than a larger block takes anyway."""
 
 
 @dataclass(frozen=True)
@@ -97,4 +99,7 @@ def batches(ensemble, d_k: int, plan: Plan, rng: np.random.Generator) -> Iterato
     for first in range(0, plan.n_products, at_once):
         n = min(at_once, plan.n_products - first)
         q, k = ensemble.draw(rng, n, plan.n_queries, plan.n_keys, d_k)
-        yield first, np.matmul(q, k.transpose(0, 2, 1)).astype(np.float64, copy=False)
+        piece = max(1, BATCH_SCORES // (plan.n_queries * plan.n_keys))
+        for start in range(0, n, piece):
+            part = slice(start, start + piece)
+            yield first + start, np.matmul(q[part], k[part].transpose(0, 2, 1)).astype(np.float64, copy=False)

@@ -121,55 +121,54 @@ def sum_blocks(
     """Draw a plan's blocks and keep their sums; `scale` is the unit of the histogram, None for no histogram."""
     m, n, stack, n_blocks = plan.n_queries, plan.n_keys, plan.stack, plan.n_blocks
     scores_per_product = m if ensemble.matched else m * n
-    totals = np.zeros((n_blocks, 5))
+    totals = np.zeros((5, n_blocks))
     want = -(-QUANTILE_SCORES // n_blocks)
     products_kept = min(stack, -(-want // scores_per_product))
     stride = max(1, scores_per_product * products_kept // want)
     per_product = len(range(0, scores_per_product, stride))
-    kept = np.empty((n_blocks, products_kept, per_product), np.float32 if ensemble.finite_moment > 8 else np.float64)
+    kept = np.empty((n_blocks * products_kept, per_product), np.float32 if ensemble.finite_moment > 8 else np.float64)
     edges = None if scale is None else np.linspace(-HISTOGRAM_SDS, HISTOGRAM_SDS, HISTOGRAM_BINS + 1) * scale
     counts = None if scale is None else np.zeros(HISTOGRAM_BINS + 2, np.int64)
-    ones = np.ones(n)
+    over_row, over_rows, others = np.ones(n), np.ones(m), n - 1 if ensemble.matched else n
     for first, scores in blocks.batches(ensemble, d_k, plan, rng):
         size = len(scores)
         if shift:
             scores -= shift
-        squares = scores * scores
-        row_sums, row_squares = scores @ ones, squares @ ones
+        flat, sums = scores.reshape(size, -1), np.empty((5, size))
+        first_power, second_power, third_power, fourth_power, within_row = sums
+        # Products with ones over all rows at once: sums over an axis of a few numbers are several times slower.
+        row_sums = (scores.reshape(-1, n) @ over_row).reshape(size, m)
+        np.vecdot(flat, flat, out=within_row)
         if ensemble.matched:
-            own = np.einsum("bii->bi", scores)
-            row_sums, row_squares, others = row_sums - own, row_squares - own**2, n - 1
-            scores, squares = np.ascontiguousarray(own), own**2
-            first_power, second_power = scores.sum(axis=1), squares.sum(axis=1)
+            flat = np.ascontiguousarray(np.einsum("bii->bi", scores))
+            row_sums -= flat
+            np.vecdot(flat, flat, out=second_power)
+            within_row -= second_power
+            np.matmul(flat, over_rows, out=first_power)
         else:
-            others = n
-            first_power, second_power = row_sums.sum(axis=1), row_squares.sum(axis=1)
-        flat, flat_squares = scores.reshape(size, -1), squares.reshape(size, -1)
-        sums = np.column_stack(
-            [
-                first_power,
-                second_power,
-                np.einsum("ij,ij->i", flat, flat_squares),
-                np.einsum("ij,ij->i", flat_squares, flat_squares),
-                np.sum(row_squares - row_sums**2 / others, axis=1) / (others - 1)
-                if others > 1
-                else np.full(size, np.nan),
-            ]
-        )
-        product = np.arange(first, first + size)
-        starts = np.flatnonzero(np.diff(product // stack, prepend=-1))
-        totals[product[starts] // stack] += np.add.reduceat(sums, starts, axis=0)
-        take = product % stack < products_kept
-        kept[product[take] // stack, product[take] % stack] = flat[take, ::stride]
+            second_power[:] = within_row
+            np.matmul(row_sums, over_rows, out=first_power)
+        squares = flat * flat
+        np.vecdot(flat, squares, out=third_power)
+        np.vecdot(squares, squares, out=fourth_power)
+        within_row -= np.vecdot(row_sums, row_sums) / others
+        touched = np.arange(first // stack, (first + size - 1) // stack + 1)
+        totals[:, touched] += np.add.reduceat(sums, np.maximum(touched * stack - first, 0), axis=1)
+        if products_kept == stack:
+            kept[first : first + size] = flat[:, ::stride]
+        else:
+            block, place = np.divmod(np.arange(first, first + size), stack)
+            take = place < products_kept
+            kept[block[take] * products_kept + place[take]] = flat[take, ::stride]
         if counts is not None:
             bins = np.floor((flat + (shift - edges[0])) / (edges[1] - edges[0])).ravel()
             np.clip(bins, -1, HISTOGRAM_BINS, out=bins)
             counts += np.bincount((bins + 1).astype(np.int32), minlength=HISTOGRAM_BINS + 2)
-    powers = totals[:, :4] / (stack * scores_per_product)
+    powers = totals[:4].T / (stack * scores_per_product)
     return BlockSums(
         shift,
         powers,
-        totals[:, 4] / (stack * m),
+        totals[4] / (stack * m * (others - 1)) if others > 1 else np.full(n_blocks, np.nan),
         kept.reshape(n_blocks, -1),
         plan.n_products * scores_per_product,
         counts,

@@ -76,22 +76,31 @@ def standard_laplace(rng: np.random.Generator, size: tuple[int, ...]) -> np.ndar
 
 
 def student_t(rng: np.random.Generator, df: float, size: tuple[int, ...]) -> np.ndarray:
-    """Draw float32 Student-t numbers (not standardised) by the polar method of Bailey (1994), for df of at least 8.
+    """Draw Student-t numbers (not standardised) by the polar method of Bailey (1994).
 
-    The finite grid cuts the law off beyond probabilities of 1e-10, which moves the fourth moment by less than 1e-4.
+    float32, and float64 for df of at most 2. For df of at least 8 the finite grid cuts the law off beyond probabilities
+    of 1e-10, which moves the fourth moment by less than 1e-4; heavier tails are drawn on the grid of 1e-16.
     """
     n = math.prod(size)
-    x = np.empty(n, np.float32)
+    x = np.empty(n, np.float32 if df > 2 else np.float64)
     for start in range(0, n, CHUNK):
         piece = x[start : start + CHUNK]
-        uniform = _open_uniform(_bits(rng, 2 * len(piece)), 32)
-        square, angle = uniform[: len(piece)], uniform[len(piece) :]
         # t² = df (U^(−2/df) − 1) cos²
+        if df >= 8:
+            uniform = _open_uniform(_bits(rng, 2 * len(piece)), 32)
+            square, angle = uniform[: len(piece)], uniform[len(piece) :]
+        else:
+            square = (rng.bit_generator.random_raw(len(piece)) >> np.uint64(11)).astype(np.float64)
+            square += 0.5
+            square *= 2.0**-53
+            angle = _open_uniform(_bits(rng, len(piece)), 32)
         np.log(square, out=square)
-        square *= np.float32(-2 / df)
-        np.exp(square, out=square)
+        square *= -2 / df
+        square = square.astype(piece.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            np.exp(square, out=square)
         square -= 1
-        square *= np.float32(df)
+        square *= df
         np.sqrt(square, out=square)
         angle *= np.float32(2 * np.pi)
         np.multiply(square, np.cos(angle, out=angle), out=piece)

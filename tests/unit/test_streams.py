@@ -42,8 +42,9 @@ def test_any_difference_is_another_stream():
         (streams.standard_normal, stats.norm(), (1, 3, 15, 105)),
         (streams.standard_laplace, stats.laplace(scale=np.sqrt(0.5)), (1, 6, 90, 2520)),
         (lambda rng, size: streams.student_t(rng, 20, size), stats.t(20), (20 / 18, 75 / 18, None, None)),
+        (lambda rng, size: streams.student_t(rng, 5, size), stats.t(5), (5 / 3, 25, None, None)),
     ],
-    ids=["normal", "laplace", "student_t"],
+    ids=["normal", "laplace", "student_t", "heavier_student_t"],
 )
 class TestTransforms:
     def test_follow_their_law(self, draw, law, even_moments):
@@ -74,6 +75,19 @@ class TestTransforms:
         assert x.shape == size
         assert x.dtype == np.float32
         assert np.isfinite(x).all()
+
+
+def test_tails_without_a_variance_are_drawn_in_full():
+    x = streams.student_t(streams.generator(8, "tails"), 1.5, (N,))
+    assert x.dtype == np.float64
+    assert stats.kstest(x, stats.t(1.5).cdf).pvalue > 1e-4
+    for share in (1e-3, 1e-5):
+        beyond = int((np.abs(x) > stats.t(1.5).isf(share / 2)).sum())
+        assert stats.binomtest(beyond, N, share).pvalue > 1e-4
+
+
+def test_a_law_that_leaves_the_range_of_numbers_warns_of_nothing():
+    assert np.isinf(streams.student_t(streams.generator(8, "wide"), 0.01, (100,))).any()
 
 
 def test_the_smallest_and_largest_uniform_give_finite_normals():

@@ -70,6 +70,14 @@ def script(name, *modules):
     return [str(SCRIPTS / file) for file in [first, *(f for f in files if f != first)]]
 
 
+def code(name):
+    """One hash of all that, for the parameters of a rule with hundreds of jobs, which then has its script as an input.
+
+    Snakemake looks up, weighs and records every input of every job, at each pass of its scheduler.
+    """
+    return workflow_support.source_hash(f"{name}.py")
+
+
 def figure_script(wildcards):
     return script("draw_figure", f"sqrtdk/figures/{wildcards.figure.replace('-', '_')}.py")
 

@@ -4,10 +4,11 @@
 
 rule simulate_moments:
     input:
-        script=script("simulate_moments"),
+        script=script("simulate_moments")[:1],
     output:
         cell="results/cells/moments/{ensemble}/{d_k}.json",
     params:
+        code=code("simulate_moments"),
         spec=lambda wildcards: as_json(configuration.specification(CONFIG["ensembles"][wildcards.ensemble])),
         seed=CONFIG["seed"],
         precision=lambda wildcards: effort(wildcards.ensemble, "precision"),

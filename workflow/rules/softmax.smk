@@ -13,12 +13,13 @@ EXACT_ROWS = {
 
 rule simulate_softmax:
     input:
-        script=script("simulate_softmax"),
+        script=script("simulate_softmax")[:1],
     output:
         saturation="results/cells/softmax/{ensemble}/{d_k}.saturation.csv",
         gradients="results/cells/softmax/{ensemble}/{d_k}.gradients.csv",
         distribution="results/cells/softmax/{ensemble}/{d_k}.distribution.csv",
     params:
+        code=code("simulate_softmax"),
         spec=lambda wildcards: as_json(configuration.specification(CONFIG["ensembles"][wildcards.ensemble])),
         n_keys=as_json(CONFIG["n_keys"]),
         scalings=as_json(CONFIG["scalings"]),

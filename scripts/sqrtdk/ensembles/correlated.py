@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..streams import standard_normal
+from ..streams import CHUNK, standard_normal
 from .base import Ensemble, Exact, parameter, register
 
 
@@ -122,12 +122,15 @@ class Autoregressive(GaussianCovariance):
     def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
         def autoregressive(n, phi):
             z = standard_normal(rng, (n_blocks, n, d_k))
-            z[..., 1:] *= math.sqrt(1 - phi**2)
-            # Doubling: after step j the sum Σ φ^h z_{i−h} holds the lags h < 2^j; stop when φ^lag is below rounding.
-            lag, weight = 1, phi
-            while lag < d_k and abs(weight) > 1e-9:
-                z[..., lag:] += np.float32(weight) * z[..., :-lag]
-                lag, weight = 2 * lag, weight**2
+            rows, at_once = z.reshape(-1, d_k), max(1, CHUNK // d_k)
+            for start in range(0, len(rows), at_once):
+                piece = rows[start : start + at_once]
+                piece[:, 1:] *= math.sqrt(1 - phi**2)
+                # Doubling: after step j the sum Σ φ^h z_{i−h} holds lags h < 2^j; stop when φ^lag is below rounding.
+                lag, weight = 1, phi
+                while lag < d_k and abs(weight) > 1e-9:
+                    piece[:, lag:] += np.float32(weight) * piece[:, :-lag]
+                    lag, weight = 2 * lag, weight**2
             return z
 
         return autoregressive(n_queries, self.query_phi), autoregressive(n_keys, self.key_phi)

@@ -174,17 +174,10 @@ class StudentT(Iid):
         return 0.0, (3 * (self.df - 2) / (self.df - 4) if self.df > 4 else None)
 
     def standardised(self, rng, size):
-        if self.df <= 2:
-            # No variance to standardise by: the plain t is drawn, in float64, which its tails need.
-            return rng.standard_t(self.df, size)
-        if self.df >= 8:
-            x = student_t(rng, self.df, size)
+        x = student_t(rng, self.df, size)
+        if self.df > 2:
+            # Below there is no variance to standardise by.
             x *= math.sqrt((self.df - 2) / self.df)
-            return x
-        x = standard_normal(rng, size)
-        chi_square = rng.standard_gamma(self.df / 2, size, dtype=np.float32)
-        chi_square /= (self.df - 2) / 2
-        x /= np.sqrt(chi_square, out=chi_square)
         return x
 
 

@@ -1,7 +1,7 @@
 """A small transformer with a hand-written exact backward pass, for many models at once.
 
 Leading axes of parameters are models that have nothing to do with each other; inputs broadcast against them. Each piece
-returns its output and the way back from ∂L/∂output.
+returns its output and the way back from ∂L/∂output, in the precision of the parameters.
 """
 
 import math
@@ -13,6 +13,9 @@ from .rules import Rule
 
 NORM_EPSILON = 1e-5
 MASKED = -1e30
+INVISIBLE = 1e-16
+"""A gradient of a logit below this moves no weight in single precision, where products with it would be subnormal, on
+which a processor is many times slower: it is taken for 0 there. Double precision keeps it."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,8 @@ def _attention(queries, sources, p: dict, layer: str, shape: Shape, rule: Rule):
         g_z = g_mixed @ v.swapaxes(-1, -2)
         g_z -= np.vecdot(g_z, weights)[..., None]
         g_z *= weights
+        if g_z.dtype == np.float32:
+            g_z[np.abs(g_z) < INVISIBLE] = 0
         g_q, g_k, g_gain = back_to_vectors(g_z)
         if g_gain is not None:
             found[f"{layer}.gain"] = g_gain

@@ -22,6 +22,8 @@ PER_DECADE = 6
 SATURATED = 0.99
 DIGITS = 6
 """Significant digits of what is logged."""
+TRAINED_IN = np.float32
+"""What models are trained in, as everywhere; what is logged of them is measured in double precision."""
 
 
 def logged_steps(steps: int) -> list[int]:
@@ -43,7 +45,11 @@ def initial(shape: Shape, rule: Rule, task: str, seed: int, seeds: Sequence[int]
 
 def _batch(task: str, generators: Sequence[np.random.Generator], n: int, held_out: bool):
     inputs, targets = zip(*(TASKS[task].draw(rng, n, held_out) for rng in generators), strict=True)
-    return np.stack(inputs).astype(float), np.stack(targets)
+    return np.stack(inputs), np.stack(targets)
+
+
+def _cast(p: dict[str, np.ndarray], precision: type) -> dict[str, np.ndarray]:
+    return {name: value.astype(precision) for name, value in p.items()}
 
 
 def batches(task: str, seed: int, seeds: Sequence[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -181,7 +187,7 @@ def train(
     data, evaluation = batches(task, seed, seeds), held_out(task, seed, seeds)
     rule = rules.build(scaling, d_k, shape.memory or evaluation[0].shape[-2])
     first = initial(shape, rule, task, seed, seeds)
-    models = [{name: value.copy() for name, value in first.items()} for _ in rates]
+    models = [_cast(first, TRAINED_IN) for _ in rates]
     optimisers = [Optimiser(optimiser, np.full(n_seeds, rate)) for rate in rates]
     log = logged_steps(steps)
     rows = []
@@ -192,7 +198,8 @@ def train(
         for step in range(steps + 1):
             if step in log:
                 for i, p in enumerate(models):
-                    rows += _logged(rates[i], step, measure(shape, rule, p, *evaluation), lost[i])
+                    seen = measure(shape, rule, _cast(p, np.float64), *evaluation)
+                    rows += _logged(rates[i], step, seen, lost[i])
             if step < steps:
                 batch = next(data)
                 for p, move in zip(models, optimisers, strict=True):
