@@ -19,7 +19,7 @@ from sqrtdk import blocks, ensembles, moments, streams
 
 
 def test_precision_for_the_time_of_a_toy():
-    """A mean of n numbers that takes n seconds has one precision for the time; in half the time it has twice as much."""
+    """A mean of n numbers that takes n seconds has one precision for the time, in half the time twice as much."""
     for n in (10, 1000):
         assert bench_kernels.precision(relative_variance=4 / n, seconds=n) == pytest.approx(0.25)
     assert bench_kernels.precision(0.4, 5) == 2 * bench_kernels.precision(0.4, 10)
