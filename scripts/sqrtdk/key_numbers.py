@@ -186,6 +186,19 @@ def _logits(moments: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumber]:
             calculation=f"factor of {rule} times the square root of the variance",
             headline=True,
         )
+    if at.scaled:
+        rows = tables.simulated(moments).dropna(subset=["variance"])
+        rows = rows[rows["d_k"] == at.d_k].to_dict("records")
+        stds = [tables.logit_std(one, at.scaled, at.n_keys)[0] for one in rows]
+        near = sum(abs(std - 1) <= answers.MARGIN for std in stds)
+        said = {"d_k": at.d_k, "rule": at.scaled, "margin": f"{answers.MARGIN:g}"}
+        yield _count("EnsemblesMeasured", len(stds), "ensembles_measured", "moments.csv", {"d_k": at.d_k}, **said)
+        yield _count("EnsemblesNearOne", near, "ensembles_near", "moments.csv", {"d_k": at.d_k}, headline=True, **said)
+    keys = ("ensemble", "d_k")
+    for name, columns in (("", ("excess_kurtosis", "excess_kurtosis_se")), ("Exact", ("exact_excess_kurtosis",))):
+        if not tables.missing(row[columns[0]]):
+            said = _say(f"{name.lower() or 'measured'}_kurtosis", ensemble=at.ensemble, d_k=at.d_k)
+            yield _cell(f"{name}ExcessKurtosis", row, keys, columns, said, "moments.csv", n=int(row["n_scores"]))
 
 
 def _rows(frame: pd.DataFrame, at: answers.Setting, **where) -> Iterator[tuple[str, dict, dict]]:
@@ -226,11 +239,13 @@ def _gradients(gradients: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumb
                 )
             yield from _ratio(f"{name}{kind}Ratio", pair, columns, f"ratios.{measure}.{kind.lower()}", at)
             if measure == "grad_query" and at.plain and at.scaled:
-                widest = here[here["d_k"] == here["d_k"].max()]
-                pair = [
-                    tables.pick(widest, "gradient_magnitude.csv", measure=measure, scaling=rule)
-                    for rule in (at.plain, at.scaled)
-                ]
+                widest = replace(at, d_k=int(here["d_k"].max()))
+                pair = []
+                for rule, row, keys in _rows(gradients, widest, measure=measure):
+                    pair.append(row)
+                    said = _say(f"gradients.{measure}.{kind.lower()}", **keys)
+                    whole = f"Widest{name}{kind}{letters(rule)}"
+                    yield _cell(whole, row, CELL, columns, said, "gradient_magnitude.csv", n=int(row["n_rows"]))
                 yield from _ratio(f"Widest{name}{kind}Ratio", pair, columns, f"ratios.{measure}.{kind.lower()}", at)
 
 
@@ -286,13 +301,13 @@ def _training(verdicts: pd.DataFrame) -> Iterator[KeyNumber]:
         return
     rows = verdicts[verdicts["experiment"] == verdicts["experiment"].iloc[0]]
     d_k = answers.nearest(rows["d_k"], answers.WANTED_D_K)
-    keys = ("experiment", "scaling", "d_k", "comparison")
+    keys = ("experiment", "scaling", "d_k", "comparison", "margin")
     for row in rows[(rows["d_k"] == d_k) | (rows["comparison"] == "best")].to_dict("records"):
         if tables.missing(row["estimate"]):
             continue
         said = _say(f"training.{row['comparison']}", rule=row["scaling"], **row)
         yield _cell(
-            "".join(letters(str(row[key])) for key in keys),
+            "".join(letters(str(row[key])) for key in keys[:4]),
             *(row, keys, ("estimate", "low", "high"), said, "training_verdicts.csv"),
             n=int(row["n_seeds"]),
             unit="decades" if row["comparison"] == "window" else RATIO,

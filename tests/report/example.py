@@ -181,22 +181,22 @@ def write_latex(folder: Path, tables=None, settings=None, language: str = "en", 
     return out
 
 
-def draw_figures(folder: Path, tables: dict, language: str = "en") -> None:
-    """Draw every figure of the project from the tables, as the page takes them up."""
+def draw_figures(folder: Path, tables: dict, language: str = "en", pictures: bool = True) -> None:
+    """Draw every figure of the project from the tables, as the page takes them up; `pictures` may be left out."""
     from sqrtdk import words
     from sqrtdk.figures import speaking
 
     say = words.Words(words.read(ROOT / "report", language))
     # Tables that the page itself does not read come from the synthetic run.
-    tables = synthetic_results.frames() | tables
-    tables["score_histograms"] = synthetic_results.histograms(d_k=(1, 64), n_scores=20_000)
+    tables = synthetic_results.frames() | {"score_histograms": synthetic_results.histograms((1, 64), 20_000)} | tables
     for name in figures.names():
         module = figures.load(name)
         frames = {table: tables[table] for table in module.INPUTS}
         spoken = speaking.words(say, name, speaking.record(module.describe(frames)))
         record = {"id": name, "number": module.NUMBER, "inputs": list(module.INPUTS)} | spoken
-        drawing = _DRAWINGS.get(name) or saving.save(module.draw(frames), "svg").decode()
-        _DRAWINGS[name] = drawing
+        drawing = SVG if not pictures else _DRAWINGS.get(name) or saving.save(module.draw(frames), "svg").decode()
+        if pictures:
+            _DRAWINGS[name] = drawing
         write_figure(folder / "figures", record, drawing)
         write_frame(folder / "figures" / f"fig-{name}.csv", module.data(frames))
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,9 +10,9 @@ import pandas as pd
 
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
 _NUMBER = re.compile(
-    rf"(?<![\w.])(?P<sign>[−-]?)(?P<digits>\d[\d\u202f]*(?:\.\d+)?)"
+    rf"(?<![A-Za-z0-9_.])(?P<sign>[−-]?)(?P<digits>\d[\d\u202f]*(?:\.\d+)?)"
     rf"(?:\((?P<error>\d+(?:\.\d+)?)\)| ± (?P<plus_minus>\d+(?:\.\d+)?))?"
-    rf"(?:\)? × 10(?P<power>[{RAISED}]+))?(?P<percent>\s?%)?(?![\w])"
+    rf"(?:\)? × 10(?P<power>[{RAISED}]+))?(?P<percent>\s?%)?(?![A-Za-z0-9_])"
 )
 
 
@@ -25,6 +25,10 @@ class Number:
     half: float
     error: float | None = None
     half_error: float = 0.0
+
+    def other(self) -> "Number":
+        """Return another number as precise as this one: its last digit is larger by three."""
+        return replace(self, value=self.value + 6 * self.half)
 
 
 def numbers(text: str) -> Iterator[Number]:
@@ -46,7 +50,7 @@ def numbers(text: str) -> Iterator[Number]:
 class Prose(HTMLParser):
     """The text of a page by the ids of its sections and articles: paragraphs, captions, and what stands in lists."""
 
-    TEXT, LEFT_OUT = {"p", "figcaption", "dd", "li"}, {"table", "pre", "svg", "script", "style", "nav", "title", "desc"}
+    TEXT, LEFT_OUT = {"p", "figcaption", "dd", "li"}, {"table", "pre", "svg", "script", "style", "nav", "link"}
     RAISED = {"msub", "msup", "msubsup", "munder", "mover", "munderover"}
     VOID = {"meta", "link", "br", "img", "input", "hr", "use", "path", "rect"}
 
@@ -59,7 +63,9 @@ class Prose(HTMLParser):
     def handle_starttag(self, tag, attributes):
         if tag not in self.VOID:
             values = dict(attributes)
-            self.open.append((tag, values.get("id") or "" if tag in ("section", "article") else ""))
+            # A link within the page names a figure, a table or a reference by its number.
+            name = "link" if tag == "a" and values.get("href", "").startswith("#") else tag
+            self.open.append((name, values.get("id") or "" if tag in ("section", "article") else ""))
             if tag in self.TEXT:
                 self.found.setdefault(self.section, []).append("")
 
@@ -75,6 +81,18 @@ class Prose(HTMLParser):
     @property
     def section(self) -> str:
         return next((name for _, name in reversed(self.open) if name), "")
+
+
+def comparisons(columns) -> list[tuple[str, str, str]]:
+    """Return which columns hold a value, its standard error, and its exact value or nothing."""
+    found = []
+    for place, value in enumerate(columns):
+        errors = [name for name in columns[place + 1 : place + 2] if name in ("se", f"{value}_se")]
+        for error in errors:
+            names = ("theory", "prediction", "exact") if error == "se" else ()
+            exact = [name for name in (f"exact_{value}", *names) if name in columns]
+            found.append((value, error, exact[0] if exact else ""))
+    return found
 
 
 class Known:
@@ -94,6 +112,12 @@ class Known:
     def add_pairs(self, values, errors) -> "Known":
         self.pairs.append(np.column_stack([np.asarray(values, float), np.asarray(errors, float)]))
         return self.add(values)
+
+    def add_logits(self, moments: pd.DataFrame) -> "Known":
+        """Take up the standard deviations of logits with the scale 1/√d_k: the root of the variance over d_k."""
+        rows = moments[moments["variance"] > 0]
+        std = (rows["variance"] / rows["d_k"]) ** 0.5
+        return self.add_pairs(std, std * rows["variance_se"] / rows["variance"] / 2)
 
     def add_table(self, table: pd.DataFrame) -> "Known":
         """Take up the cells, each number with its error, and what a table says as a whole.
@@ -117,7 +141,20 @@ class Known:
                 inside = numeric[numeric[high] > numeric[low]].dropna(subset=[exact])
                 held = ((inside[low] <= inside[exact]) & (inside[exact] <= inside[high])).sum()
                 self.add([held, len(inside), held / max(len(inside), 1)])
+        for value, error, exact in comparisons(numeric.columns):
+            self._add_comparison(numeric[value], numeric[error], numeric[exact] if exact else None)
         return self.add(len(table))
+
+    def _add_comparison(self, value: pd.Series, error: pd.Series, exact: pd.Series | None) -> None:
+        """Take up the largest and the middle relative error, and how far estimates are from their exact values."""
+        relative = (error / value.abs())[(error > 0) & (value != 0)]
+        if len(relative):
+            self.add([relative.max(), relative.median()])
+        if exact is not None:
+            apart = ((value - exact).abs() / error)[error > 0].dropna()
+            inside = apart <= 1.959963984540054
+            self.add(apart).add([len(apart), inside.sum(), inside.mean() if len(apart) else 0.0])
+            self.add((value / exact - 1).abs()[exact != 0].max())
 
     def _add_column(self, numeric: pd.DataFrame, column: str) -> None:
         values = numeric[column].dropna()

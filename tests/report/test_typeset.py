@@ -4,6 +4,7 @@ import json
 import re
 
 import example
+import jsonschema
 import pytest
 from example import ROOT
 from typeset import document, typeset
@@ -49,6 +50,24 @@ def test_each_table_of_the_page_is_there_with_all_its_cells(written):
                 assert cell.startswith(latex_tables.cell_text(meant, say)), key
                 assert latex_tables.cell_note(meant, say) in cell
         assert language != "en" or text.isascii()
+
+
+def test_the_summary_is_as_its_schema_says(written):
+    summary, schema = (json.loads((written[1] / f"summary{part}.json").read_text("utf-8")) for part in ("", ".schema"))
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    assert [error.message for error in validator.iter_errors(summary)] == []
+    assert len(summary["numbers"]) > 10
+    assert {row["verdict"] for row in summary["verdicts"]["claims"]} > {"holds", "fails"}
+    assert sum(summary["verdicts"]["audit"].values()) == len(example.frames()["audit"])
+    number = next(iter(summary["numbers"].values()))
+    for wrong in (
+        {"seed": "x"},
+        {"extra": 1},
+        {"numbers": {"a_b": number}},
+        {"numbers": {"A": number | {"unit": "m"}}},
+    ):
+        assert list(validator.iter_errors(summary | wrong)) != [], wrong
 
 
 @pytest.mark.latex
