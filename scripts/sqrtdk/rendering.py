@@ -45,7 +45,7 @@ def figure(record: Mapping, files: Mapping[str, str], folder: str, sheet: inline
     """Return what the page shows of a figure.
 
     record: its words. files: the texts of its files of FIGURE_TEXTS. folder: where they are, relative to the page.
-    sheet: the looks that the figures of the page share. The data are packed, the first rows beside them to read.
+    sheet: the looks that the figures of the page share. The data are packed, with the first rows to read beside them.
     """
     names = ("id", "number", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
     absent = [name for name in names if name not in record]
@@ -103,9 +103,8 @@ def render(sources: Mapping[str, str], language: str, context: Mapping[str, obje
     """Return the page made from the report's sources (name -> text) in one language.
 
     `template.html.jinja` is the page, `words/<language>/*.yaml` its words, `formulas.yaml` its displayed formulas,
-    `references.bib` its references, `styles.css` its style, `script.js` its script. `constants` are values that all
-    words may name.
-    Raises MissingPart where one of them or a part of the page is absent.
+    `references.bib` its references, `styles.css` its style, `script.js` its script. `constants` are
+    values that all words may name. Raises MissingPart where one of them or a part of the page is absent.
     """
     needed = ("template.html.jinja", "formulas.yaml", "references.bib", "styles.css", "script.js")
     absent = [name for name in needed if name not in sources]

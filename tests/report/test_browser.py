@@ -1,8 +1,13 @@
 """The report as a reader meets it: in a real browser, offline, with and without scripts, on a phone, on paper."""
 
+import io
+import re
+
 import example
+import numpy as np
 import pytest
 from pdf_text import pdf_text, squeeze
+from PIL import Image
 
 pytestmark = pytest.mark.browser
 LANGUAGES = example.languages()
@@ -77,6 +82,26 @@ def test_every_figure_is_drawn(visit, report):
         assert box["height"] > 100
         assert box["parts"] > 20
         assert box["caption"] > 10
+
+
+def pixels(page) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(page.screenshot(caret="initial"))).convert("RGB"), dtype=int)
+
+
+@pytest.mark.parametrize("name", ["fig-calibration", "fig-phase-map", "fig-attention-maps", "fig-saturation"])
+def test_figure_on_the_page_looks_as_its_file(visit, report, tmp_path, name):
+    text = report.read_text(encoding="utf-8")
+    styles = "".join(re.findall(r"<style[^>]*>.*?</style>", text, re.DOTALL))
+    shown = re.search(rf'<article id="{name}".*?(<svg.*?</svg>)', text, re.DOTALL)[1]
+    drawn = re.search(r"<svg.*", (report.parent / f"figures/{name}.svg").read_text(encoding="utf-8"), re.DOTALL)[0]
+    look = "<style>body { padding: 0; max-width: none } svg { display: block; width: 748px; height: auto }</style>"
+    images = []
+    for number, svg in enumerate((drawn, shown)):
+        (tmp_path / f"{number}.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{styles}{look}{svg}")
+        images.append(pixels(visit(tmp_path / f"{number}.html", viewport={"width": 748, "height": 700}).page))
+    ink = (images[0] < 128).any(axis=2).mean()
+    assert ink > 0.01
+    assert (abs(images[0] - images[1]) > 96).any(axis=2).mean() < 0.01 * ink
 
 
 def test_ids_are_unique_and_every_reference_finds_its_own(visit, report):
@@ -188,6 +213,14 @@ def test_paper_splits_no_figure_and_is_black_on_white_in_the_dark(visit, report)
     style = page.evaluate("""() => [getComputedStyle(document.querySelector('figure')).breakInside,
         getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]""")
     assert style == ["avoid", "rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+
+
+def test_every_figure_has_room_on_one_sheet(visit, report):
+    # A sheet of A4 is 178 mm wide between its margins and one of letter size 243 mm high; 96 pixels are an inch.
+    page = visit(report, viewport={"width": int(178 / 25.4 * 96), "height": 900}).page
+    page.emulate_media(media="print")
+    heights = page.evaluate("[...document.querySelectorAll('figure')].map(e => e.getBoundingClientRect().height)")
+    assert max(heights) < 243 / 25.4 * 96
 
 
 def test_landmarks(visit, report):

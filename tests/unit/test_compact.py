@@ -81,9 +81,8 @@ def on_page(text: str) -> tuple[dict, dict, list]:
     marks, strokes, texts = defaultdict(list), defaultdict(list), []
     for element in root.iter():
         if element.get("marker-start"):
-            (look,) = (
-                by_class[path.get("class")] for path in root.find(f".//*[@id='{element.get('marker-start')[5:-1]}']")
-            )
+            name = element.get("marker-start").removeprefix("url(#").removesuffix(")")
+            (look,) = (by_class[path.get("class")] for path in root.find(f".//*[@id='{name}']"))
             (line,) = polylines(element.get("d"))
             assert (line[-1] == line[-2]).all()
             assert (len(line) > 2) == (element.get("marker-mid") is not None)

@@ -255,6 +255,28 @@ def test_two_networks_are_told_apart():
     assert "one (6 heads" in describe("real-heads", frames).caption
 
 
+def _sign(handle) -> tuple:
+    """Return how a legend entry is drawn, but for its colour."""
+    from matplotlib.lines import Line2D
+
+    if not isinstance(handle, Line2D):
+        return type(handle).__name__, handle.get_hatch(), handle.get_alpha()
+    lined = handle.get_linestyle() != "None"
+    dash = (str(handle._unscaled_dash_pattern), handle.get_linewidth()) if lined else None
+    return "line", handle.get_marker(), handle.get_markerfacecolor() == "none", dash
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entries_of_a_legend_differ_by_more_than_colour(name):
+    figure = drawn(name)[0]
+    holders = [figure, *figure.subfigs]
+    legends = [legend for holder in holders for legend in holder.legends]
+    legends += [axes.get_legend() for axes in figure.get_axes() if axes.get_legend()]
+    for legend in legends:
+        signs = [_sign(handle) for handle in legend.legend_handles]
+        assert len(set(signs)) == len(signs)
+
+
 CROWDED = ("variance-law", "exponents", "local-exponents", "kurtosis", "calibration")
 
 

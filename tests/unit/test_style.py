@@ -59,6 +59,9 @@ def test_colour_is_never_the_only_sign():
     for one, other in itertools.combinations(looks[: len(DEFAULT)], 2):
         assert one.marker != other.marker
     assert len({(look.colour, look.marker, look.dash) for look in looks}) == len(looks)
+    # Whichever of the built-in ones and thirty others meet in a legend: printed grey they still differ.
+    grey = style.ensembles([*style._ENSEMBLES, *(f"extra_{i}" for i in range(30))])
+    assert len({(look.marker, look.dash) for look in grey.values()}) == len(grey) > 70
     rules = [style.scaling(name) for name in scalings.names()]
     for one, other in itertools.combinations(rules[:3], 2):
         assert one.colour != other.colour

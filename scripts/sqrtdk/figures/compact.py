@@ -1,7 +1,7 @@
 """The same drawing in fewer bytes: an SVG tree of matplotlib's whose marks and strokes are said together.
 
-Works on a tree without namespaces. A coordinate moves by half of its last decimal at most, and the order of painting
-changes only among things that do not overlap.
+Works on a tree without namespaces. A coordinate moves by half of its last decimal at most, a curve by little more, and
+the order of painting changes only among things that do not overlap.
 """
 
 import re
@@ -13,7 +13,7 @@ from sqrtdk.figures import svg_paths
 DIGITS = 1
 """Decimals of the place of a mark or a stroke, in points: half of the last is a tenth of a pixel on the page."""
 FINE_DIGITS = 2
-"""Decimals of a curve, whose steps would show, of a mark's small shape, and of a text, which snaps to pixels."""
+"""Decimals of a curve, whose steps would show, of a mark's shape, and of a text, which snaps to pixels."""
 CURVE = 5
 """Vertices of a stroke beyond which it counts as a curve."""
 FLAT = 0.04
@@ -24,7 +24,7 @@ _AXIS = "matplotlib.axis"
 _LAYERS = {"path": 0, "use": 1, "text": 2}
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _TURN_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
-_INVISIBLE = "fill:none"
+_UNFILLED = "fill:none"
 
 
 def order_axes(root) -> None:
@@ -41,16 +41,15 @@ def compact(root, prefix: str) -> None:
     prefix: of the ids of the markers.
     """
     shapes = {element.get("id"): element for element in root.iter("path") if element.get("id")}
-    clips = list(root.iter("clipPath"))
-    markers = _Markers(shapes, prefix)
-    flat = [element for element in _flat(root) if element.tag != "defs" and not _is_invisible(element)]
-    drawing = []
-    for (kind, *_), group in groupby(flat, lambda element: _sort(element, markers)):
-        run = list(group)
-        drawing.append(_marks(run, markers) if kind == "mark" else _strokes(run))
-    used = {element.get("href", "")[1:] for top in drawing for element in top.iter("use")}
     definitions = ET.Element("defs")
-    definitions.extend([*clips, *(shape for name, shape in shapes.items() if name in used), *markers.elements()])
+    definitions.extend(root.iter("clipPath"))
+    markers = _Markers(shapes, prefix)
+    drawing = []
+    for key, group in groupby(filter(_is_seen, _flat(root)), lambda element: _key(element, markers)):
+        run = list(group)
+        drawing.append(_marks(run, key[1]) if key[0] == "marks" else _merged(run))
+    used = {element.get("href", "")[1:] for top in drawing for element in top.iter("use")}
+    definitions.extend([*(shape for name, shape in shapes.items() if name in used), *markers.elements()])
     for element in definitions.iter("rect"):
         _round(element)
     drawing = _together(drawing, "clip-path", lambda element: element.get("clip-path"))
@@ -79,8 +78,27 @@ def _flat(parent) -> list:
     return found
 
 
-def _is_invisible(element) -> bool:
-    return element.tag == "path" and ("d" not in element.attrib or element.get("style") == _INVISIBLE)
+def _is_seen(element) -> bool:
+    """Say whether an element draws anything: definitions, paths without a course and without a colour do not."""
+    if element.tag == "path":
+        return "d" in element.attrib and element.get("style") != _UNFILLED
+    return element.tag != "defs"
+
+
+def _key(element, markers: "_Markers") -> tuple:
+    """Return what neighbours must share to be said together, the kind first; something of its own where they cannot."""
+    style, clip = element.get("style", ""), element.get("clip-path")
+    said = element.attrib.keys()
+    if element.tag == "use" and {"x", "y"} <= said <= {"href", "x", "y", "style", "clip-path"}:
+        return "marks", markers.name(element), clip
+    if element.tag == "path" and said <= {"d", "style", "clip-path"} and _UNFILLED in style.split(";"):
+        if "opacity" not in style:
+            return "strokes", style, clip
+        # Where translucent strokes cross, each must be painted; parallel ones do not.
+        direction = svg_paths.straight(svg_paths.parse(element.get("d")))
+        if direction:
+            return "strokes", style, clip, direction
+    return "other", id(element)
 
 
 class _Markers:
@@ -89,11 +107,18 @@ class _Markers:
     def __init__(self, shapes: dict, prefix: str):
         self.shapes, self.prefix = shapes, prefix
         self.names: dict[tuple[str, str], str] = {}
+        self.known: dict[tuple[str, str | None], str] = {}
 
     def name(self, use) -> str:
-        """Return the id of the marker that looks as this use of a shape does; what the shape says goes first."""
-        shape = self.shapes[use.get("href")[1:]]
-        look = {}
+        """Return the id of the marker that looks as this use of a shape does."""
+        key = use.get("href"), use.get("style")
+        if key not in self.known:
+            self.known[key] = self._name(use)
+        return self.known[key]
+
+    def _name(self, use) -> str:
+        shape, look = self.shapes[use.get("href")[1:]], {}
+        # What the shape says of itself goes first.
         for element in (use, shape):
             look |= dict(part.split(":", 1) for part in element.get("style", "").split(";") if part)
         segments = svg_paths.simplified(svg_paths.parse(shape.get("d")), FLAT)
@@ -102,70 +127,28 @@ class _Markers:
         return self.names.setdefault(identity, f"{self.prefix}m{len(self.names):x}")
 
     def elements(self):
+        """Yield the definition of each marker."""
         for (d, look), name in self.names.items():
             marker = ET.Element("marker", {"id": name})
             ET.SubElement(marker, "path", {"d": d, "style": look})
             yield marker
 
 
-def _sort(element, markers: _Markers) -> tuple:
-    """Return what neighbours must share to be said together."""
-    clip = element.get("clip-path")
-    if element.tag == "use" and {"x", "y"} <= element.attrib.keys() <= {"href", "x", "y", "style", "clip-path"}:
-        return "mark", markers.name(element), clip
-    style = element.get("style", "")
-    if (
-        element.tag == "path"
-        and element.attrib.keys() <= {"d", "style", "clip-path"}
-        and _INVISIBLE in style.split(";")
-    ):
-        if "opacity" not in style:
-            return "stroke", style, clip
-        # Where translucent strokes cross, each must be painted; parallel ones do not.
-        direction = svg_paths.straight(svg_paths.parse(element.get("d")))
-        if direction:
-            return "stroke", style, clip, direction
-    return "other", id(element)
-
-
-def _marks(run: list, markers: _Markers):
+def _marks(run: list, name: str):
     """Return a path that bears a marker at each place of a run of uses.
 
     It ends twice in the last place, so that markers at its start and between stand at each place once.
     """
     places = [(float(use.get("x")), float(use.get("y"))) for use in run]
-    marker = f"url(#{markers.name(run[0])})"
-    path = ET.Element("path", {"d": svg_paths.through(places, DIGITS)})
-    path.set("marker-start", marker)
+    path = ET.Element("path", {"d": svg_paths.through(places, DIGITS), "marker-start": f"url(#{name})"})
     if len(run) > 1:
-        path.set("marker-mid", marker)
+        path.set("marker-mid", f"url(#{name})")
     if run[0].get("clip-path"):
         path.set("clip-path", run[0].get("clip-path"))
     return path
 
 
-def _together(elements: list, attribute: str, shared) -> list:
-    """Say an attribute that neighbours share once, on a group around them; `shared` returns its value, or None."""
-    found = []
-    for value, run in groupby(elements, shared):
-        run = list(run)
-        if value and len(run) > 1:
-            group = ET.Element("g", {attribute: value})
-            for element in run:
-                del element.attrib[attribute]
-            group.extend(run)
-            run = [group]
-        found += run
-    return found
-
-
-def _text_look(element) -> str | None:
-    """Return the look of a text, of which all but an opacity is inherited from a group."""
-    look = element.get("style", "") if element.tag == "text" else ""
-    return None if look.startswith("opacity") or ";opacity" in look else look
-
-
-def _strokes(run: list):
+def _merged(run: list):
     """Return one element for a run of elements: the first, with the paths of all, its coordinates shortened."""
     first = run[0]
     if first.tag == "path":
@@ -179,14 +162,35 @@ def _strokes(run: list):
     return first
 
 
+def _short(segments: list) -> str:
+    """Return a path shortened; a curve, or a polyline of many vertices, on the finer grid."""
+    fewer = svg_paths.simplified(segments, FLAT)
+    strokes = sum(command == "M" for command, _ in fewer)
+    return svg_paths.write(fewer, FINE_DIGITS if len(fewer) > CURVE * strokes else DIGITS)
+
+
 def _round(element) -> None:
     for key in ("x", "y", "width", "height", "transform"):
         if key in element.attrib:
             element.set(key, _NUMBER.sub(lambda number: f"{round(float(number[0]), FINE_DIGITS):g}", element.get(key)))
 
 
-def _short(segments: list) -> str:
-    """Return a path shortened; a curve, or a polyline of many vertices, on the finer grid."""
-    fewer = svg_paths.simplified(segments, FLAT)
-    strokes = sum(command == "M" for command, _ in fewer)
-    return svg_paths.write(fewer, FINE_DIGITS if len(fewer) > CURVE * strokes else DIGITS)
+def _together(elements: list, attribute: str, shared) -> list:
+    """Say an attribute that neighbours share once, on a group around them; `shared` returns its value, or None."""
+    found = []
+    for value, run in groupby(elements, shared):
+        members = list(run)
+        if value and len(members) > 1:
+            group = ET.Element("g", {attribute: value})
+            for element in members:
+                del element.attrib[attribute]
+            group.extend(members)
+            members = [group]
+        found += members
+    return found
+
+
+def _text_look(element) -> str | None:
+    """Return the look of a text, of which all but an opacity is inherited from a group."""
+    look = element.get("style", "") if element.tag == "text" else ""
+    return None if look.startswith("opacity") or ";opacity" in look else look

@@ -44,7 +44,8 @@ def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = Non
     become short ones of this figure, others are dropped; the ink colour becomes `currentColor`, fonts follow the CSS
     variable `--figure-font`, and width and height are left to the page. The title, by which a screen reader calls it,
     is that of the file's metadata unless given; what describes it is the element `<name>-alt` of the page. A style
-    sheet inside, which would apply to the whole page, raises ValueError; matplotlib's own becomes the figure's look.
+    sheet inside, which would apply to the whole page, raises ValueError; matplotlib's own one-liner becomes the look of
+    the figure.
     """
     root = ET.fromstring(svg_text)
     title = title if title is not None else _metadata(root, "title")

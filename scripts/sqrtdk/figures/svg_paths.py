@@ -1,4 +1,4 @@
-"""The `d` of an SVG path in few bytes: relative commands, coordinates on a grid, no vertex on a straight line."""
+"""The course of an SVG path in few bytes: relative, on a grid, without vertices that a line passes anyway."""
 
 import math
 import re
@@ -9,7 +9,7 @@ Segment = tuple[str, tuple[tuple[float, float], ...]]
 
 
 def parse(d: str) -> list[Segment]:
-    """Return the segments of a path of matplotlib, (M, L, Q, C or Z, its points); others raise ValueError."""
+    """Return the segments of a path, each M, L, Q, C or Z with its points; what matplotlib never writes is an error."""
     segments, tokens = [], iter(_TOKEN.findall(d))
     for token in tokens:
         command = token.upper()
