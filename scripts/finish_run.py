@@ -15,20 +15,30 @@ KERNELS = ("simulate_", "train_", "tabulate_", "sample_", "count_", "describe_he
 DRAWING = ("draw_",)
 
 
-def finish_run(started: float, cores: int, results: Path) -> str:
-    """Write run.json and return the summary for the terminal. Times belong to this run only, so no hash holds them."""
+def finish_run(started: float, cores: int | None, results: Path) -> str:
+    """Write run.json and return the summary for the terminal. Times belong to this run only, so no hash holds them.
+
+    Without cores the jobs ran on other machines, whose CPU time and memory are not known here: these are None then.
+    """
     cost = _cost(started, results)
+    if cores is None:
+        cost |= dict.fromkeys(("cpu_seconds", "cpu_seconds_in", "kernel_share", "peak_memory_mb"))
     record = {
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "cores": cores,
         **cost,
     }
     write_text(results / "run.json", json.dumps(record, indent=2) + "\n")
-    share = f"{cost['kernel_share']:.0%} of CPU time in kernels, " if cost["kernel_share"] else ""
+    took = f"{cost['wall_seconds']:.0f} s "
+    if cores is None:
+        took += "on a cluster"
+    else:
+        share = f"{cost['kernel_share']:.0%} of CPU time in kernels, " if cost["kernel_share"] else ""
+        took += f"on {cores} cores, {share}{cost['peak_memory_mb']:.0f} MB at most"
     return "\n".join(
         [
             f"report:   {results / 'report.html'}",
-            f"took:     {cost['wall_seconds']:.0f} s on {cores} cores, {share}{cost['peak_memory_mb']:.0f} MB at most",
+            f"took:     {took}",
             f"headline: {headline(results / 'variance_laws.csv')}",
         ]
     )

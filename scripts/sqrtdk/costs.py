@@ -15,7 +15,7 @@ import numpy as np
 
 from . import planning
 
-CPU = re.compile(r"^CPU seconds: ([\d.]+) in the program, ([\d.]+) with its start$", re.MULTILINE)
+CPU = re.compile(r"^CPU seconds: ([\d.]+) in the program, ([\d.]+) with its start", re.MULTILINE)
 FLOOR = 0.05
 """Seconds: errors of a job's cost are weighed relative to it, but to no less than this."""
 SNAKEMAKE_START = 6.0

@@ -79,6 +79,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_):
+        self._cancel_all()
         for daemon in reversed(self._daemons):
             daemon.terminate()
             try:
@@ -86,6 +87,12 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+
+    def _cancel_all(self) -> None:
+        """End what still runs after a failure, which would outlive the daemons."""
+        if any(daemon.poll() is None for daemon in self._daemons[1:2]):
+            subprocess.run(["scancel", "--partition=test"], env=self.environment, timeout=60, check=False)
+            _wait(lambda: not self.run("squeue", "--noheader"), "an end of all jobs", 60)
 
     def run(self, *command: str) -> str:
         """Return what a Slurm command prints."""
@@ -100,8 +107,13 @@ class Cluster:
 
     def processes(self, job: str) -> list[int]:
         """Return the processes of a job's steps, without those of the batch script around them."""
-        wanted = {f"SLURM_CONF={self.folder}/slurm.conf", f"SLURM_JOB_ID={job}", "SLURM_STEP_ID=0"}
-        return [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if wanted <= _environment(folder)]
+        wanted = {f"SLURM_CONF={self.folder}/slurm.conf", f"SLURM_JOB_ID={job}"}
+        found = {int(folder.name): _environment(folder) for folder in Path("/proc").glob("[0-9]*")}
+        return [
+            process
+            for process, variables in found.items()
+            if wanted <= variables and any(one.startswith("SLURM_STEP_ID=") for one in variables)
+        ]
 
     def _configure(self) -> None:
         key = self.folder / "munge.key"
@@ -170,5 +182,5 @@ def _wait(ready, what: str, seconds: float = 20) -> None:
     until = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > until:
-            raise TimeoutError(f"{what} did not come up in {seconds:.0f} s; see the logs in the cluster's folder")
+            raise TimeoutError(f"{what} did not come in {seconds:.0f} s: see the logs of the daemons")
         time.sleep(0.2)

@@ -74,3 +74,13 @@ def test_the_record_of_a_run_holds_the_parts(results):
     assert record["cpu_seconds_in"]["kernels"] == 7.0
     assert sum(record["cpu_seconds_in"].values()) == pytest.approx(record["cpu_seconds"])
     assert record["kernel_share"] == pytest.approx(7.0 / record["cpu_seconds"])
+
+
+def test_a_run_on_a_cluster_claims_no_cost_that_it_cannot_know(results):
+    said = finish_run.finish_run(0.0, None, results)
+    assert "s on a cluster\n" in said
+    assert "MB" not in said
+    record = json.loads((results / "run.json").read_text("utf-8"))
+    unknown = {name for name, value in record.items() if value is None}
+    assert unknown == {"cores", "cpu_seconds", "cpu_seconds_in", "kernel_share", "peak_memory_mb"}
+    assert record["wall_seconds"] > 0

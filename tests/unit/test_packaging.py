@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONDA_NAMES = {"matplotlib-base": "matplotlib", "seaborn-base": "seaborn", "snakemake-minimal": "snakemake"}
 IMPORT_NAMES = {"yaml": "pyyaml", "xdist": "pytest-xdist", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
-LOCKS = ("requirements.txt", "requirements-dev.txt")
+LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-cluster.txt")
 SUPPORTED = ("3.11", "3.12", "3.13")
 
 
@@ -52,6 +52,7 @@ def version(requirement: Requirement) -> str:
 
 RUNTIME = ranges(PROJECT["dependencies"])
 DEV = ranges(PROJECT["optional-dependencies"]["dev"])
+CLUSTER = ranges(PROJECT["optional-dependencies"]["cluster"])
 
 
 def test_conda_environment_names_the_same_packages_in_the_same_ranges():
@@ -68,17 +69,20 @@ def test_supported_pythons_are_said_once_in_the_same_words():
     assert classified == set(SUPPORTED) == {f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed}
 
 
-@pytest.mark.parametrize(("lock", "wanted"), [(LOCKS[0], RUNTIME), (LOCKS[1], RUNTIME | DEV)])
+@pytest.mark.parametrize(
+    ("lock", "wanted"), [(LOCKS[0], RUNTIME), (LOCKS[1], RUNTIME | DEV), (LOCKS[2], RUNTIME | CLUSTER)]
+)
 def test_lock_pins_every_dependency_within_its_range(lock, wanted):
     locked = pins(lock)
     assert wanted.keys() <= locked.keys()
     assert [name for name, allowed in wanted.items() if version(locked[name]) not in allowed] == []
 
 
-def test_test_lock_adds_to_the_runtime_lock_and_changes_nothing_of_it():
-    runtime, dev = (pins(lock) for lock in LOCKS)
-    assert runtime.keys() < dev.keys()
-    assert {name: version(dev[name]) for name in runtime} == {name: version(pin) for name, pin in runtime.items()}
+@pytest.mark.parametrize("lock", LOCKS[1:])
+def test_a_larger_lock_adds_to_the_runtime_lock_and_changes_nothing_of_it(lock):
+    runtime, larger = pins(LOCKS[0]), pins(lock)
+    assert runtime.keys() < larger.keys()
+    assert {name: version(larger[name]) for name in runtime} == {name: version(pin) for name, pin in runtime.items()}
 
 
 @pytest.mark.parametrize("python", SUPPORTED)

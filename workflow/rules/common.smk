@@ -148,8 +148,10 @@ def finish():
     """Print the summary of a run that did something."""
     import finish_run
 
+    # On a cluster it is not said how many there are, and asking the workflow for them would be an error.
+    cores = workflow.resource_settings.cores if workflow.local_exec else None
     print()
-    print(finish_run.finish_run(STARTED, workflow.cores, Path("results")))
+    print(finish_run.finish_run(STARTED, cores, Path("results")))
 
 
 wildcard_constraints:
