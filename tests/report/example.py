@@ -120,12 +120,12 @@ def configuration(names=tuple(SPECS), title: str = TITLE) -> dict:
     }
 
 
-def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG) -> None:
-    """Write the files of one figure that the page takes up."""
+def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG, **texts: str) -> None:
+    """Write the files of one figure that the page takes up; `texts` are those of some files, by suffix."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {"json": json.dumps(record), "svg": svg, "csv": "d_k,variance\n1,1.0\n"}
-    texts |= {"bib": "@misc{example}\n", "tex": "\\includegraphics{example}\n"}
-    for suffix, text in texts.items():
+    usual = {"json": json.dumps(record), "svg": svg, "csv": "d_k,variance\n1,1.0\n"}
+    usual |= {"bib": "@misc{example}\n", "tex": "\\includegraphics{example}\n"}
+    for suffix, text in (usual | texts).items():
         (folder / f"fig-{record['id']}.{suffix}").write_text(text, encoding="utf-8")
 
 

@@ -12,7 +12,9 @@ from PIL import Image
 pytestmark = pytest.mark.browser
 LANGUAGES = example.languages()
 
-HOSTILE = "<script>alert(1)</script> \"quotes\" 'single' {{ 7*7 }} & $d_k$ </title><img src=x onerror=alert(2)>"
+HOSTILE = (
+    "<script>alert(1)</script> \"quotes\" 'single' {{ 7*7 }} & $d_k$ {what} <!-- </title><img src=x onerror=alert(2)>"
+)
 CONTRAST = """() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const rgba = colour => {
@@ -238,9 +240,15 @@ def test_text_of_the_configuration_is_shown_as_it_is(visit, tmp_path):
     settings["dumps"] = {HOSTILE: {"file": HOSTILE, "scaling": HOSTILE}}
     tables = example.frames(names, d_k=(16, 64), n_keys=(16,))
     tables = tables | {"real_heads": tables["real_heads"].assign(dump=HOSTILE, scaling=HOSTILE)}
-    example.write_figure(tmp_path / "figures", example.FIGURE | dict.fromkeys(("title", "caption", "alt"), HOSTILE))
+    record = example.FIGURE | dict.fromkeys(("title", "question", "caption", "alt", "reading", "caveat"), HOSTILE)
+    files = dict.fromkeys(("csv", "bib", "tex"), f"{HOSTILE},2\n{HOSTILE}\n")
+    example.write_figure(tmp_path / "figures", record, **files)
     example.render(tmp_path, tables, settings, commit=HOSTILE)
-    opened = visit(tmp_path / "report.html")
+    opened = visit(tmp_path / "report.html", permissions=["clipboard-read", "clipboard-write"])
+    for kind in ("CSV", "BibTeX", "LaTeX"):
+        opened.page.locator("article").get_by_role("button", name=f"Copy {kind}").click()
+        opened.page.get_by_text(f"Copied: {kind}").wait_for()
+        assert opened.page.evaluate("navigator.clipboard.readText()").rstrip("\n") == files["csv"].rstrip("\n")
     assert opened.messages == []
     assert opened.requests == [opened.url]
     assert opened.page.title() == HOSTILE
@@ -250,7 +258,7 @@ def test_text_of_the_configuration_is_shown_as_it_is(visit, tmp_path):
     rows = opened.page.evaluate("[...document.querySelectorAll('#tab-ensembles tbody th')].map(e => e.firstChild.data)")
     assert rows == list(names)
     text = opened.page.evaluate("document.body.textContent")
-    assert text.count("alert(1)") >= 5
+    assert text.count("alert(1)") >= 12
     assert "49" not in example_numbers(text)
 
 

@@ -1,5 +1,8 @@
 """Formulas, words and the page: what is missing or not understood is an error, what is foreign is escaped."""
 
+import base64
+import gzip
+import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -8,7 +11,7 @@ from markupsafe import Markup
 
 from sqrtdk import rendering
 from sqrtdk.figures import inline
-from sqrtdk.mathml import MissingPart, glued, mathml, prose
+from sqrtdk.mathml import MissingPart, glued, labelled, mathml, prose
 from sqrtdk.sentences import Listing, Phrase, Sentence
 from sqrtdk.words import Words, tree
 
@@ -312,3 +315,37 @@ def test_words_of_several_files_are_one_tree_and_no_key_stands_twice():
         tree(files | {"words/en/c.yaml": "x: 5"}, "en")
     with pytest.raises(MissingPart, match="words/fr/"):
         tree(files, "fr")
+
+
+def test_json_in_a_script_element_cannot_end_it():
+    value = {"</script>": ["<!--<script>", "\u2028", 'q"', 0.5]}
+    text = rendering.script_json(value)
+    assert "<" not in text
+    assert json.loads(text) == value
+
+
+def test_a_packed_text_is_the_same_at_any_time_and_can_be_unpacked(monkeypatch):
+    packed = rendering.packed("d_k,√\n1,2\n")
+    monkeypatch.setattr("time.time", lambda: 1.0)
+    assert rendering.packed("d_k,√\n1,2\n") == packed
+    assert gzip.decompress(base64.b64decode(packed)).decode() == "d_k,√\n1,2\n"
+
+
+def test_policy_hash_is_the_one_that_browsers_compute():
+    # The example of the Content Security Policy specification (level 3, section 2.3.1).
+    assert rendering.policy_hash("alert('Hello, world.');") == "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
+
+
+@pytest.mark.parametrize(
+    ("html", "name"),
+    [
+        (mathml(r"c = 1 / \sqrt{d_k}"), "c=1/√d_k"),
+        (mathml(r"\sum_j p_j^2"), "∑_jp_j^2"),
+        (mathml(r"\frac{1}{d}"), "1/d"),
+        (mathml(r"\mathrm{Var} \, S"), "Var S"),
+    ],
+)
+def test_a_formula_that_stands_alone_has_a_name_in_plain_signs(html, name):
+    assert labelled(html) == str(html).replace("<math>", f'<math aria-label="{name}">')
+    assert labelled(Markup("Norm ") + html) == Markup("Norm ") + html
+    assert labelled(Markup("plain")) == "plain"

@@ -166,6 +166,7 @@ STAGES = {
     "phases": ({"map_phases": 1}, ("phase_map",)),
     "maps": ({"sample_attention_maps": 1}, ("attention_maps",)),
     "planted": ({"simulate_planted_key": 1}, ("planted_key",)),
+    "typical": ({"sample_typical_rows": 1}, ("typical_rows",)),
     "examples": ({"simulate_worked_example": 1, "count_tiny_gradients": 1}, ()),
     "alternatives": ({"simulate_alternatives": 2, "collect_alternatives": 1}, ("alternatives",)),
     "normalisers": ({"simulate_normalisers": 1}, ()),
@@ -204,21 +205,21 @@ EDITS = {
     "max_scalars=2e5": starts(*MOMENTS),
     "softmax_logits=3000": starts("softmax", "normalisers", "rounding"),
     "weight_draws=12": starts("layers"),
-    "n_keys=[4,16,32]": starts("softmax", tabulate_softmax_theory=1),
-    "scalings=[none]": starts("softmax", "planted", "phases"),
+    "n_keys=[4,16,32]": starts("softmax", "typical", tabulate_softmax_theory=1),
+    "scalings=[none]": starts("softmax", "typical", "planted", "phases"),
     "alternatives=[]": starts("alternatives"),
     "alternatives_d_k=[4,16,32]": starts("alternatives", simulate_alternatives=1),
     "alternatives_n_keys=[4]": starts("alternatives"),
     "planted_cosine=[0.7]": starts("planted"),
-    "example_rows=3000": starts("planted", "examples"),
+    "example_rows=3000": starts("planted", "typical", "examples"),
     "logit_std=[0.5,4,8]": starts("energy"),
     "logit_draws=3e4": starts("energy"),
     "logit_n_keys=[4,16,64]": starts("energy", simulate_random_energy=1),
     "tail_d_k=4": starts("laws"),
     "d_k=[1,2,4,8,64]": starts(
-        *MOMENTS, "softmax", "rounding", simulate_moments=len(ENSEMBLES), simulate_softmax=len(ENSEMBLES)
+        *MOMENTS, "softmax", "typical", "rounding", simulate_moments=len(ENSEMBLES), simulate_softmax=len(ENSEMBLES)
     ),
-    "d_k=[1,2,64]": starts(*MOMENTS, "softmax", "rounding", simulate_moments=0, simulate_softmax=0),
+    "d_k=[1,2,64]": starts(*MOMENTS, "softmax", "typical", "rounding", simulate_moments=0, simulate_softmax=0),
     "ensembles={mine: {family: logistic}}": starts(
         *MOMENTS, "softmax", simulate_moments=len(WIDTHS), simulate_softmax=len(WIDTHS)
     ),
