@@ -12,7 +12,7 @@ _CONSTANT = 1e-6
 _CHANGE = 0.5
 """An exact exponent that moves by more than this from the narrowest pair to the widest has a crossover to mark."""
 _MOST_COLOURED = 6
-_OTHERS = style.Look("others", style.INK, "o", style.SOLID)
+_OTHERS = style.Look("others", style.INK, "x", style.SOLID)
 
 
 def data(frames):
