@@ -7,6 +7,7 @@ from program import run, write_text
 from sqrtdk import __version__, contents, key_numbers, latex, latex_numbers, latex_tables, summary, words
 from sqrtdk.claims import tex as claims_in_tex
 from sqrtdk.figures import LICENCE, read
+from sqrtdk.rendering import read_references
 
 
 def write_latex(
@@ -16,6 +17,7 @@ def write_latex(
     manifest: Path,
     language: str,
     word_files: list[Path],
+    references: Path,
     schema: Path,
     folder: Path,
     numbers: Path,
@@ -25,29 +27,30 @@ def write_latex(
     """Write the folder of LaTeX files, numbers.json, summary.json and its schema.
 
     `results` are the tables of the report, `shipped_training` those of the longer training run that ships with the
-    project, `word_files` the words of the language.
+    project, `word_files` the words of the language, `references` the works that they cite (BibTeX).
     """
     frames, made = read(results), json.loads(provenance.read_text(encoding="utf-8"))
     configuration = made["configuration"]
     sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
-    say = latex.TexWords(words.tree(sources, language), {}, contents.constants(configuration))
+    cited = read_references(references.read_text(encoding="utf-8"))
+    say = latex.TexWords(words.tree(sources, language), cited, contents.constants(configuration))
     found = key_numbers.of_run(frames, contents.setting(frames, configuration))
-    identity = {"version": __version__, "configuration_sha256": made["configuration_sha256"]}
-    origin = f"sqrtdk {__version__}, configuration {identity['configuration_sha256']}, {LICENCE}."
+    hashed = made["configuration_sha256"]
+    origin = f"sqrtdk {__version__}, configuration {hashed}, {LICENCE}."
 
     tables = contents.report_tables(frames, read(shipped_training), configuration, language)
     tables["claims"] = claims_in_tex.table(tables["claims"], frames["claims"], language)
     labels = [latex_tables.label(key) for key in tables]
     for number, (label, table) in enumerate(zip(labels, tables.values(), strict=True), start=1):
         write_text(folder / f"{label}.tex", latex_tables.tex(table, say, number, origin))
-    constants = {"Version": __version__, "Configuration": identity["configuration_sha256"]}
-    constants["Seed"] = str(configuration["seed"])
+    constants = {"Version": __version__, "Configuration": hashed, "Seed": str(configuration["seed"])}
     write_text(folder / "numbers.tex", latex_numbers.macros(found, say, origin, constants))
     write_text(folder / "README.md", latex_numbers.readme(labels))
 
-    _write_json(numbers, identity | {"numbers": latex_numbers.record(found, say)})
-    figures = json.loads(manifest.read_text(encoding="utf-8"))
-    _write_json(summary_file, summary.summary(__version__, made, found, say, frames, figures))
+    head = {"version": __version__, "configuration_sha256": hashed}
+    _write_json(numbers, head | {"numbers": latex_numbers.record(found, say)})
+    shown = json.loads(manifest.read_text(encoding="utf-8"))
+    _write_json(summary_file, summary.summary(__version__, made, found, say, frames, shown))
     write_text(summary_schema, schema.read_text(encoding="utf-8"))
 
 

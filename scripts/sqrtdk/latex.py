@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from sqrtdk.mathml import LETTERS, OPERATORS, symbols
+from sqrtdk.mathml import LETTERS, OPERATORS, MissingPart, symbols
 from sqrtdk.words import Words
 
 _ESCAPED = {
@@ -43,6 +43,7 @@ _MATH = {
     "√": r"\surd ",
     "·": r"\cdot ",
     "−": "-",
+    "\u00b5": r"\mu ",
     "∑": r"\sum ",
     "‖": r"\Vert ",
     "½": r"\frac{1}{2}",
@@ -160,13 +161,21 @@ class TexWords(Words):
         if match[1]:
             return match[1]
         if match[4]:
-            return _doubled(rf"\cite{{{match[4]}}}")
+            return _doubled(text(self.reference(key, match[4])))
         if match[3] not in (*_TAGS, "a"):
             raise ValueError(f"the words at {key!r} have a tag that has no TeX: {match[0]}")
         return _doubled(_TAGS[match[3]][bool(match[2])]) if match[3] in _TAGS else ""
 
     def formula(self, tex: str, values: Mapping[str, object]) -> Tex:
         return Tex(formula(tex, {name: self.spell(value, False) for name, value in values.items()}))
+
+    def reference(self, key: str, name: str) -> str:
+        """Return a reference of the report as author and year: a document that takes this up need not have it."""
+        if name not in self.references:
+            raise MissingPart(f"the words at {key!r} cite {name!r}, which is not among the references")
+        first, _, others = self.references[name]["author"].partition(" and ")
+        surname = first.partition(",")[0] if "," in first else first.rpartition(" ")[2]
+        return f"({surname}{' et al.' if others else ''} {self.references[name]['year']})"
 
     def prose(self, text: str) -> Tex:
         return Tex(prose(text))

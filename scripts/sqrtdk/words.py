@@ -47,6 +47,7 @@ class Words:
     def __init__(self, tree: dict, references: Mapping[str, object] | None = None, constants: Mapping | None = None):
         self.tree = tree
         self.constants = constants or {}
+        self.references = references or {}
         self.numbers = {key: number for number, key in enumerate(references or {}, start=1)}
         self.used: set[str] = set()
         self.phrases = Phrases(tree.get("phrases") or {})

@@ -175,6 +175,7 @@ def write_latex(folder: Path, tables=None, settings=None, language: str = "en", 
     write_latex_program.write_latex(
         *(inputs["results"], inputs["shipped_training"], inputs["provenance"], folder / "manifest.json", language),
         sorted((ROOT / "report/words" / language).glob("*.yaml")),
+        ROOT / "report/references.bib",
         ROOT / "workflow/schemas/summary.schema.json",
         *(out / "latex", out / "numbers.json", out / "summary.json", out / "summary.schema.json"),
     )

@@ -175,8 +175,8 @@ def test_every_word_is_used(pages, language):
     used, there = pages["words"][language], words(language).keys()
     # Sentences that the numbers choose are held against what can be chosen in the tests of the answers.
     chosen = ("answer.", "follows.", "laws.", "lists.", "optimisers.", "verdicts.", "stopped.", "parameters.", "place.")
-    # Words of the figures and of the claims are in files of their own, and tested with them.
-    elsewhere = ("figure-", "shared.", "article.", "claims.")
+    # Words of the figures, the claims and the key numbers are in files of their own, and tested with them.
+    elsewhere = ("figure-", "shared.", "article.", "claims.", "numbers.")
     expected = {key for key in there if not key.startswith(chosen + elsewhere)}
     expected |= {key for key in there if article_cases.ON_THE_PAGE.match(key)}
     assert expected - used == set()

@@ -81,7 +81,8 @@ def test_claims_are_counted_by_verdict_where_there_is_a_ledger():
         "ClaimsFails": 1,
         "ClaimsHoldsIf": 2,
     }
-    assert not any(name.startswith("Claims") for name in numbers_of(FRAMES()))
+    without = {name: frame for name, frame in FRAMES().items() if name != "claims"}
+    assert not any(name.startswith("Claims") for name in numbers_of(without))
 
 
 @pytest.mark.parametrize(

@@ -79,14 +79,20 @@ class TestWords:
         "a": "<code>{name}</code> is <em>50 %</em> of $d_k = \\value{d_k}$ &amp; <q>more</q>, <a href='x'>here</a>",
         "outer": "It says {inner}; {several}.",
         "inner": "{x} < $1 / d_k$",
-        "cited": "See [@someone].",
+        "cited": "See [@someone], [@alone].",
+        "lost": "See [@nobody].",
         "bad": "<table>",
         "rule": "$c =${rule}",
         "lists": {"comma": ", ", "semicolon": "; ", "last": " and ", "nothing": "none"},
     }
 
+    REFERENCES = {
+        "someone": {"author": "Some One and Another", "year": "2020"},
+        "alone": {"author": "Lee, A.", "year": "1"},
+    }
+
     def say(self, key, **values):
-        return str(latex.TexWords(self.TREE)(key, **values))
+        return str(latex.TexWords(self.TREE, self.REFERENCES)(key, **values))
 
     def test_tags_formulas_and_hostile_values(self):
         assert self.say("a", name="a_b{%}", d_k="64") == (
@@ -103,7 +109,9 @@ class TestWords:
         assert self.say("rule", rule=latex.Tex("$1/d_k$")) == "$c =1/d_k$"
 
     def test_references_are_cited_and_unknown_tags_and_words_are_named(self):
-        assert self.say("cited") == r"See \cite{someone}."
+        assert self.say("cited") == "See (One et al. 2020), (Lee 1)."
+        with pytest.raises(MissingPart, match="'lost' cite 'nobody'"):
+            self.say("lost")
         with pytest.raises(ValueError, match="'bad' have a tag that has no TeX: <table>"):
             self.say("bad")
         with pytest.raises(MissingPart, match="absent"):

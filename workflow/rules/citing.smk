@@ -6,6 +6,7 @@ rule write_latex:
     input:
         script=script("write_latex"),
         words=WORDS,
+        references=str(SOURCE / "report/references.bib"),
         schema=str(SOURCE / "workflow/schemas/summary.schema.json"),
         shipped_training=SHIPPED_TRAINING,
         provenance="results/provenance.json",
@@ -31,6 +32,6 @@ rule write_latex:
     shell:
         "python {input.script[0]:q} --results {input.tables:q} --shipped-training {input.shipped_training:q}"
         " --provenance {input.provenance:q} --manifest {input.manifest:q} --language {params.language:q}"
-        " --word-files {input.words:q} --schema {input.schema:q} --folder {output.folder:q}"
-        " --numbers {output.numbers:q} --summary-file {output.summary:q} --summary-schema {output.schema:q}"
+        " --word-files {input.words:q} --references {input.references:q} --schema {input.schema:q}"
+        " --folder {output.folder:q} --numbers {output.numbers:q} --summary-file {output.summary:q} --summary-schema {output.schema:q}"
         " > {log:q} 2>&1"
