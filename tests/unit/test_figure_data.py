@@ -64,7 +64,8 @@ def marks(name: str):
             else:
                 continue
             x, y = (np.asarray(values, float) for values in (x, y))
-            shown = np.isfinite(x) & np.isfinite(y)
+            # The smallest number stands for the lower edge of a log axis, to which an interval runs that reaches 0.
+            shown = np.isfinite(x) & np.isfinite(y) & (y != np.finfo(float).tiny)
             if shown.any() and artist.get_label() not in GUIDES:
                 yield axes, artist.get_label(), x[shown], y[shown]
 

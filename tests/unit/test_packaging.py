@@ -101,7 +101,12 @@ def imported(folder: Path) -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 names.add(node.module.partition(".")[0])
-    own = {path.stem for folder in ("scripts", "tests") for path in (ROOT / folder).rglob("*") if path.suffix != ".pyc"}
+    own = {
+        path.stem
+        for folder in ("scripts", "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix != ".pyc"
+    }
     return {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in names - own - sys.stdlib_module_names}
 
 

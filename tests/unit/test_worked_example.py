@@ -10,6 +10,7 @@ import synthetic_planted
 from scipy import integrate, special, stats
 
 from sqrtdk import example_tables, words, worked_example
+from sqrtdk.sentences import Listing
 from sqrtdk.tables import NONE
 from sqrtdk.worked_example import D_K
 
@@ -121,7 +122,7 @@ def test_the_table_of_random_rows_has_two_lines_for_each_number_of_keys():
     assert [(row[0].text, row[1].text) for row in table.rows] == [
         (str(n), rule) for n in worked_example.N_KEYS for rule in worked_example.RULES
     ]
-    assert table.values["rms_larger"] == "64 and 512"
+    assert table.values["rms_larger"] == Listing(("64", "512"))
     swapped = frame()
     swapped["scaling"] = swapped["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
     assert example_tables.before_after(swapped).values["rms_larger"] == "3 and 10"

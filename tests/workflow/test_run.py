@@ -230,7 +230,7 @@ EDITS = {
     "dumps={minilm_l6: {convention: learned}}": starts("audit"),
     "dumps={minilm_l6: {stage: init}}": starts("audit"),
     "training={recall: {d_k: 8, rates: [0.01]}}": starts("training", train_models=3),
-    "language=zh": {"publish_figures": 1, **REPORT},
+    "language=zh": {"publish_figures": 1, "write_latex": 1, **REPORT},
     "figure_target=slides": FIGURES,
 }
 
@@ -243,6 +243,22 @@ def test_a_configuration_edit_starts_only_what_depends_on_it(run, change):
 def test_every_configuration_key_has_its_edit():
     keys = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))["properties"]
     assert {change.split("=")[0] for change in EDITS} == set(keys)
+
+
+@pytest.fixture(scope="module")
+def walked(copy, tmp_path_factory):
+    """Walk up to the document; the clone is given an environment, and results that the same source has made."""
+    walk = TestWalk()
+    clone, run, _ = walk.blocks()
+    folder = tmp_path_factory.mktemp("walk")
+    walk.sh(folder, clone, REPOSITORY=str(copy))
+    here = folder / "sqrtdk"
+    pipeline.lend_environment(here)
+    for name in ("results", ".snakemake"):
+        shutil.copytree(copy / name, here / name, ignore=shutil.ignore_patterns("locks", "incomplete"))
+    said = walk.sh(folder, run, ARGS=" ".join(small(folder)))
+    assert not re.search(r"^(simulate|draw)_\w+ +\d", said, re.MULTILINE), said
+    return folder
 
 
 class TestWalk:
@@ -260,20 +276,6 @@ class TestWalk:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
-
-    @pytest.fixture(scope="class")
-    def walked(self, copy, tmp_path_factory):
-        """Walk up to the document; the clone is given an environment, and results that the same source has made."""
-        clone, run, _ = self.blocks()
-        folder = tmp_path_factory.mktemp("walk")
-        self.sh(folder, clone, REPOSITORY=str(copy))
-        here = folder / "sqrtdk"
-        pipeline.lend_environment(here)
-        for name in ("results", ".snakemake"):
-            shutil.copytree(copy / name, here / name, ignore=shutil.ignore_patterns("locks", "incomplete"))
-        said = self.sh(folder, run, ARGS=" ".join(small(folder)))
-        assert not re.search(r"^(simulate|draw)_\w+ +\d", said, re.MULTILINE), said
-        return folder
 
     def test_it_comes_to_results(self, walked):
         results = walked / "sqrtdk/results"
@@ -320,7 +322,7 @@ class TestCopy:
     )
     def test_an_edited_source_starts_only_what_uses_it(self, copy, file, old, new, expected):
         if expected is None:
-            uses = ("softmax", "energy", "maps", "examples", "alternatives", "normalisers")
+            uses = ("softmax", "energy", "maps", "examples", "typical", "alternatives", "normalisers")
             expected = starts("checks", *(MOMENTS if "moments" in file else uses))
         path = copy / file
         original = path.read_text(encoding="utf-8")

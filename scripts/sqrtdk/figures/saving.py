@@ -82,8 +82,8 @@ def styled(draw):
             # Smaller type is more room around type of one size: what a module sets in points keeps its proportions.
             figure.set_size_inches(figure.get_size_inches() * target.room)
             # Laid out once: every format gets the same places, and saving three files costs one layout.
-            figure.get_layout_engine().execute(figure)
-            figure.set_layout_engine(None)
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
             return figure
 
     return drawn
