@@ -107,6 +107,7 @@ def imported(folder: Path) -> set[str]:
         for path in (ROOT / folder).rglob("*")
         if path.suffix != ".pyc"
     }
+    own |= {"outer_module", "no_such_module"}  # made up by tests
     return {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in names - own - sys.stdlib_module_names}
 
 
