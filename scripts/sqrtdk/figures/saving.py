@@ -103,9 +103,20 @@ def save(figure, kind: str, target: Target = TARGETS["report"]) -> bytes:
             transparent=kind == "svg",
             dpi=_DPI * target.scale if kind == "png" else "figure",
         )
+    made = _clips_by_order(content.getvalue()) if kind == "svg" else content.getvalue()
     if target.scale == 1 or kind == "png":
-        return content.getvalue()
-    return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](content.getvalue(), target.scale)
+        return made
+    return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](made, target.scale)
+
+
+def _clips_by_order(content: bytes) -> bytes:
+    """Name clip paths by their order of use: matplotlib names them by places in memory, which differ from run to run."""
+    names: dict[bytes, bytes] = {}
+
+    def named(match: re.Match) -> bytes:
+        return match[1] + names.setdefault(match[2], b"clip%d" % len(names)) + match[3]
+
+    return re.sub(rb'(url\(#|<clipPath id=")(p[0-9a-f]{10})(\)|")', named, content)
 
 
 def _scaled_svg(content: bytes, scale: float) -> bytes:
