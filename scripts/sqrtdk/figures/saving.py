@@ -110,7 +110,7 @@ def save(figure, kind: str, target: Target = TARGETS["report"]) -> bytes:
 
 
 def _clips_by_order(content: bytes) -> bytes:
-    """Name clip paths by their order of use: matplotlib names them by places in memory, which differ from run to run."""
+    """Name clip paths by their order of use: matplotlib names them by places in memory, other in each run."""
     names: dict[bytes, bytes] = {}
 
     def named(match: re.Match) -> bytes:
