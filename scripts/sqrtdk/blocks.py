@@ -16,7 +16,7 @@ MAX_SIDE_SCALARS = 2**22
 PILOT_SCORES = 2**14
 BATCH_SCALARS = 2**18
 """Random numbers drawn at a time: about what a core's cache holds."""
-BATCH_SCORES = 2**16
+BATCH_SCORES = 2**15
 """Scores of small blocks worked on at a time, which is less memory than a larger block takes anyway."""
 
 
@@ -93,13 +93,22 @@ def _with_margin(n: float) -> int:
     return math.ceil(n * (1.05 + 3 * math.sqrt(2 / min(max(n, 1), MAX_BLOCKS))))
 
 
-def batches(ensemble, d_k: int, plan: Plan, rng: np.random.Generator) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the first product, scores (n, n_queries, n_keys) in float64) until the plan is drawn."""
-    at_once = max(1, BATCH_SCALARS // ((plan.n_queries + plan.n_keys) * d_k))
+def batches(ensemble, d_k: int, plan: Plan, rng: np.random.Generator) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Draw a plan: yield (block, product, scores (n_blocks, n_products, n_queries, n_keys) in float64).
+
+    A batch is either whole blocks, the first of which is `block`, or a part of that block, from its `product` on.
+    """
+    m, n = plan.n_queries, plan.n_keys
+    at_once = max(1, BATCH_SCALARS // ((m + n) * d_k))
+    most = max(1, BATCH_SCORES // (m * n))
     for first in range(0, plan.n_products, at_once):
-        n = min(at_once, plan.n_products - first)
-        q, k = ensemble.draw(rng, n, plan.n_queries, plan.n_keys, d_k)
-        piece = max(1, BATCH_SCORES // (plan.n_queries * plan.n_keys))
-        for start in range(0, n, piece):
-            part = slice(start, start + piece)
-            yield first + start, np.matmul(q[part], k[part].transpose(0, 2, 1)).astype(np.float64, copy=False)
+        q, k = ensemble.draw(rng, min(at_once, plan.n_products - first), m, n, d_k)
+        start = 0
+        while start < len(q):
+            block, product = divmod(first + start, plan.stack)
+            whole = min(most, len(q) - start) // plan.stack if product == 0 else 0
+            size = whole * plan.stack or min(most, len(q) - start, plan.stack - product)
+            part = slice(start, start + size)
+            scores = np.matmul(q[part], k[part].transpose(0, 2, 1)).astype(np.float64, copy=False)
+            yield block, product, scores.reshape(whole or 1, -1, m, n)
+            start += size

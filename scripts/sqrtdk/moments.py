@@ -126,40 +126,37 @@ def sum_blocks(
     products_kept = min(stack, -(-want // scores_per_product))
     stride = max(1, scores_per_product * products_kept // want)
     per_product = len(range(0, scores_per_product, stride))
-    kept = np.empty((n_blocks * products_kept, per_product), np.float32 if ensemble.finite_moment > 8 else np.float64)
+    dtype = np.float32 if ensemble.finite_moment > 8 else np.float64
+    kept = np.empty((n_blocks, products_kept, per_product), dtype)
     edges = None if scale is None else np.linspace(-HISTOGRAM_SDS, HISTOGRAM_SDS, HISTOGRAM_BINS + 1) * scale
     counts = None if scale is None else np.zeros(HISTOGRAM_BINS + 2, np.int64)
-    over_row, over_rows, others = np.ones(n), np.ones(m), n - 1 if ensemble.matched else n
-    for first, scores in blocks.batches(ensemble, d_k, plan, rng):
-        size = len(scores)
+    scratch, ones = np.empty((2, max(blocks.BATCH_SCORES, m * n)))
+    ones[:], others = 1, n - 1 if ensemble.matched else n
+    for block, product, scores in blocks.batches(ensemble, d_k, plan, rng):
+        size, n_products = scores.shape[:2]
         if shift:
             scores -= shift
-        flat, sums = scores.reshape(size, -1), np.empty((5, size))
-        first_power, second_power, third_power, fourth_power, within_row = sums
-        # Products with ones over all rows at once: sums over an axis of a few numbers are several times slower.
-        row_sums = (scores.reshape(-1, n) @ over_row).reshape(size, m)
-        np.vecdot(flat, flat, out=within_row)
+        flat = scores.reshape(size, -1)
+        # A product with ones over all rows at once: sums over an axis of a few numbers are several times slower.
+        row_sums = (scores.reshape(-1, n) @ ones[:n]).reshape(size, -1)
+        within_row = second_power = np.vecdot(flat, flat)
         if ensemble.matched:
-            flat = np.ascontiguousarray(np.einsum("bii->bi", scores))
+            flat = np.ascontiguousarray(np.einsum("bpii->bpi", scores)).reshape(size, -1)
             row_sums -= flat
-            np.vecdot(flat, flat, out=second_power)
-            within_row -= second_power
-            np.matmul(flat, over_rows, out=first_power)
-        else:
-            second_power[:] = within_row
-            np.matmul(row_sums, over_rows, out=first_power)
-        squares = flat * flat
-        np.vecdot(flat, squares, out=third_power)
-        np.vecdot(squares, squares, out=fourth_power)
-        within_row -= np.vecdot(row_sums, row_sums) / others
-        touched = np.arange(first // stack, (first + size - 1) // stack + 1)
-        totals[:, touched] += np.add.reduceat(sums, np.maximum(touched * stack - first, 0), axis=1)
-        if products_kept == stack:
-            kept[first : first + size] = flat[:, ::stride]
-        else:
-            block, place = np.divmod(np.arange(first, first + size), stack)
-            take = place < products_kept
-            kept[block[take] * products_kept + place[take]] = flat[take, ::stride]
+            second_power = np.vecdot(flat, flat)
+            within_row = within_row - second_power
+        squares = np.multiply(flat, flat, out=scratch[: flat.size].reshape(flat.shape))
+        here = totals[:, block : block + size]
+        addends = flat if ensemble.matched else row_sums
+        here[0] += np.vecdot(addends, ones[: addends.shape[1]])
+        here[1] += second_power
+        here[2] += np.vecdot(flat, squares)
+        here[3] += np.vecdot(squares, squares)
+        here[4] += within_row - np.vecdot(row_sums, row_sums) / others
+        last = min(product + n_products, products_kept)
+        if product < last:
+            first_scores = flat.reshape(size, n_products, -1)[:, : last - product, ::stride]
+            kept[block : block + size, product:last] = first_scores
         if counts is not None:
             bins = np.floor((flat + (shift - edges[0])) / (edges[1] - edges[0])).ravel()
             np.clip(bins, -1, HISTOGRAM_BINS, out=bins)

@@ -83,7 +83,8 @@ def test_the_floor_draws_the_numbers_of_the_kernel_and_multiplies_them(name):
     ensemble, d_k = ensembles.build(bench_kernels.ENSEMBLES[name].spec), 4
     plan = bench_kernels.plan(ensemble, d_k, 1e6)
     assert plan.n_products > 2 * blocks.BATCH_SCORES // (plan.n_queries * plan.n_keys)
-    kernel = [s for _, s in blocks.batches(ensemble, d_k, plan, streams.generator(1, "same"))]
+    batches = blocks.batches(ensemble, d_k, plan, streams.generator(1, "same"))
+    kernel = [scores.reshape(-1, *scores.shape[2:]) for _, _, scores in batches]
     floor = [
         q @ k.transpose(0, 2, 1) for q, k in bench_kernels._draws(ensemble, d_k, plan, streams.generator(1, "same"))
     ]

@@ -115,12 +115,18 @@ class TestPlan:
         assert 100 <= plan.n_products <= 200
 
 
+def drawn(ensemble, d_k, plan, rng):
+    """Return all scores of a plan, (n_products, n_queries, n_keys)."""
+    batches = blocks.batches(ensemble, d_k, plan, rng)
+    return np.concatenate([scores.reshape(-1, *scores.shape[2:]) for _, _, scores in batches])
+
+
 class TestCell:
     def test_second_implementation_on_the_same_draws(self):
         ensemble = ensembles.build(SHIFTED)
         plan = blocks.Plan(5, 6, 3, 70, "precision")
         sums = moments.sum_blocks(ensemble, 4, plan, streams.generator(1, "same"), 0.5, None)
-        again = np.concatenate([s for _, s in blocks.batches(ensemble, 4, plan, streams.generator(1, "same"))])
+        again = drawn(ensemble, 4, plan, streams.generator(1, "same"))
         assert again.shape == (210, 5, 6)
         by_block = (again - 0.5).reshape(70, -1)
         for power in range(4):
@@ -130,20 +136,32 @@ class TestCell:
         assert sums.n_scores == again.size
         assert np.isin(sums.kept, (again - 0.5).astype(np.float32)).all()
 
-    def test_batches_of_any_size_fill_the_same_blocks(self, monkeypatch):
-        ensemble, plan = ensembles.build({"family": "uniform"}), blocks.Plan(2, 2, 7, 64, "precision")
-        # One stream, cut differently, is the same sequence for a family that draws q and k one product at a time.
-        monkeypatch.setattr(blocks, "BATCH_SCALARS", 1)
-        one = moments.sum_blocks(ensemble, 3, plan, streams.generator(1, "cut"), 0.0, 1.0)
-        assert one.counts.sum() == one.n_scores == 64 * 7 * 4
-        assert one.powers.shape == (64, 4)
-        assert np.all(one.powers[:, 1] > 0)
+    @pytest.mark.parametrize("spec", [{"family": "uniform"}, {"family": "aligned", "rho": 0.5}], ids=str)
+    @pytest.mark.parametrize("stack", [1, 7])
+    def test_pieces_of_any_size_fill_the_same_blocks(self, spec, stack, monkeypatch):
+        ensemble, plan = ensembles.build(spec), blocks.Plan(3, 3, stack, 64, "precision")
+
+        def summed(batch_scores):
+            monkeypatch.setattr(blocks, "BATCH_SCORES", batch_scores)
+            # Batches that end within a block: their parts have to find it again.
+            monkeypatch.setattr(blocks, "BATCH_SCALARS", 18 * 25)
+            return moments.sum_blocks(ensemble, 3, plan, streams.generator(1, "cut"), 0.25, 1.0)
+
+        whole = summed(2**15)
+        assert whole.counts.sum() == whole.n_scores == 64 * stack * (3 if ensemble.matched else 9)
+        assert len(np.unique(whole.powers, axis=0)) == 64
+        for batch_scores in (1, 9 * 4, 9 * 15):
+            cut = summed(batch_scores)
+            np.testing.assert_allclose(cut.powers, whole.powers, rtol=1e-12)
+            np.testing.assert_allclose(cut.within_row, whole.within_row, rtol=1e-12)
+            np.testing.assert_array_equal(cut.kept, whole.kept)
+            np.testing.assert_array_equal(cut.counts, whole.counts)
 
     def test_matched_pairs_alone_are_scores(self):
         ensemble = ensembles.build({"family": "aligned", "rho": 1})
         plan = blocks.Plan(4, 4, 1, 64, "precision")
         sums = moments.sum_blocks(ensemble, 3, plan, streams.generator(1, "own"), 0.0, None)
-        again = np.concatenate([s for _, s in blocks.batches(ensemble, 3, plan, streams.generator(1, "own"))])
+        again = drawn(ensemble, 3, plan, streams.generator(1, "own"))
         own = np.einsum("bii->bi", again)
         assert sums.n_scores == own.size
         assert sums.powers[:, 0] == pytest.approx(own.mean(axis=1))
