@@ -1,5 +1,6 @@
 """The numbers that a text about a run would quote: each with a name, an error, and the row that it comes from."""
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -52,6 +53,8 @@ class KeyNumber:
             return numbers.with_error(self.value, self.se)
         if self.low is not None and math.isfinite(self.low) and math.isfinite(self.high) and self.high > self.low:
             return numbers.rounded(self.value, (self.high - self.low) / (2 * calibrating.COVERED))
+        if self.low is not None and not math.isfinite(self.high - self.low):
+            return numbers.significant(self.value, 2)
         return str(self.value) if self.unit == "count" else tables.exact(self.value, 4)
 
     @property
@@ -91,7 +94,7 @@ def of_run(frames: dict[str, pd.DataFrame], at: answers.Setting) -> list[KeyNumb
         *_gradients(frames["gradient_magnitude"], at),
         *_distribution(frames["gradient_distribution"], at),
         *_crossovers(frames["gradient_crossovers"], at),
-        *_training(frames["training_verdicts"]),
+        *_training(frames["training_verdicts"], frames["training_summary"]),
         *_heads(frames["real_heads"]),
         *_trust(frames),
         *_claims(frames.get("claims")),
@@ -295,7 +298,7 @@ def _crossovers(crossings: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNum
         )
 
 
-def _training(verdicts: pd.DataFrame) -> Iterator[KeyNumber]:
+def _training(verdicts: pd.DataFrame, summary: pd.DataFrame) -> Iterator[KeyNumber]:
     """Yield the comparisons of the first experiment: all of them at the width nearest to 64, losses at every width."""
     if verdicts.empty:
         return
@@ -314,14 +317,16 @@ def _training(verdicts: pd.DataFrame) -> Iterator[KeyNumber]:
             headline=row["d_k"] == d_k and row["comparison"] == "best",
         )
     best = rows[(rows["d_k"] == d_k) & (rows["comparison"] == "best")].to_dict("records")
-    for row in best:
-        said = _say("training.rate", rule=row["scaling"], **row)
-        name = "".join(letters(str(row[key])) for key in keys[:3])
-        yield _cell(f"{name}Rate", row, keys, ("rate",), said, "training_verdicts.csv")
-    for row in best[:1]:
-        name = f"{letters(row['experiment'])}{letters(str(d_k))}ReferenceRate"
-        said = _say("training.reference_rate", **row)
-        yield _cell(name, row, keys, ("reference_rate",), said, "training_verdicts.csv")
+    for column, row in [*(("rate", row) for row in best), *(("reference_rate", row) for row in best[:1])]:
+        rule, what = (letters(row["scaling"]), "Rate") if column == "rate" else ("", "ReferenceRate")
+        said = _say(f"training.{column}", rule=row["scaling"], **row)
+        name = f"{letters(row['experiment'])}{rule}{letters(str(d_k))}{what}"
+        yield _cell(name, row, keys, (column,), said, "training_verdicts.csv")
+    here = summary[(summary["experiment"] == rows["experiment"].iloc[0]) & (summary["d_k"] == d_k)]
+    for row, column in itertools.product(here.to_dict("records"), ("accuracy", "steps")):
+        name = "".join(letters(str(row[key])) for key in keys[:3]) + column.capitalize()
+        said = _say(f"training.{column}", rule=row["scaling"], **row)
+        yield _cell(name, row, keys[:3], (column,), said, "training_summary.csv", n=int(row["n_seeds"]))
 
 
 def _heads(frame: pd.DataFrame) -> Iterator[KeyNumber]:

@@ -22,7 +22,7 @@ from sqrtdk.sentences import Sentence
 REPORT = Path(__file__).resolve().parents[2] / "report"
 SPECS = {"gaussian": {"family": "gaussian"}}
 GRID = ("gaussian",), (16, 64), (16, 64)
-RULES = ("d_v_for_d_k(ratio=2)", "learnable", "qk_norm")
+RULES = ("d_v_for_d_k(ratio=2)", "learnable", "qk_norm", "none")
 """Rules of the longer training run that the article speaks of."""
 WORDS_OF_VERDICTS = {"hurts": "hurts", "helps": "helps", "same": "no difference", "undecided": "undecided"}
 ON_THE_PAGE = re.compile(
@@ -105,7 +105,7 @@ TOLD = {
     "when": five_sentences.when,
     "softmax": lambda tables_, at: five_sentences.softmax(tables_["softmax_saturation"], at),
     "gradient": lambda tables_, at: five_sentences.gradient(tables_["gradient_magnitude"], at),
-    "training": lambda tables_, at: five_sentences.training(tables_["training_verdicts"]),
+    "training": lambda tables_, at: five_sentences.training(tables_),
 }
 ASKED = {
     "root": lambda tables_, longer: questions.root(tables_),

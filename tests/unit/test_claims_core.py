@@ -64,6 +64,21 @@ def test_logarithmic_intervals_are_symmetric_in_the_ratio():
     assert Estimate(2.0, 1e9, log=True).interval()[1] < math.inf
 
 
+def test_the_interval_of_a_share_stays_between_0_and_1():
+    """And it holds the truth about as often as it says, where few of few are in (Agresti and Coull)."""
+    rng, truth, n = np.random.default_rng(8), 0.03, 72
+    results, held = Results({}, {}), []
+    for count in rng.binomial(n, truth, 2000):
+        estimate = results.share(np.arange(n) < count)
+        low, high = estimate.interval()
+        assert 0 <= low <= estimate.value == count / n <= high <= 1
+        held.append(low <= truth <= high)
+    assert 0.93 < np.mean(held) <= 1
+    assert Estimate(1.0, 0.01, ends=(0.0, 1.0)).interval() == (pytest.approx(0.9804, abs=1e-4), 1.0)
+    assert at_most(results.share(np.arange(n) < 1), 0.1).verdict() == "holds"
+    assert at_most(results.share(np.arange(10) < 1), 0.2).verdict() == "undecided"
+
+
 @pytest.mark.parametrize(
     ("edge", "test", "log"),
     [

@@ -123,7 +123,9 @@ def test_numbers_are_rounded_by_their_errors():
     one = KeyNumber("A", 1.23456, Sentence("x"), "s")
     assert replace(one, se=0.012).spelled == "1.235(12)"
     assert replace(one, low=1.0, high=1.5).spelled == "1.23"
-    assert replace(one, low=-math.inf, high=1.5).spelled == "1.235"
+    # An interval that is open at an end promises no digits.
+    assert replace(one, low=-math.inf, high=1.5).spelled == "1.2"
+    assert replace(one, low=1.0, high=math.inf).spelled == "1.2"
     assert replace(one, value=20170612, unit="count").spelled == "20170612"
     assert replace(one, value=0.003).spelled == "0.003"
 

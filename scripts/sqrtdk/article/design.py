@@ -77,7 +77,8 @@ def _methods(cells: pd.DataFrame, configuration: dict) -> Sentence:
 
 
 def _performance(cells: pd.DataFrame, frames: dict[str, pd.DataFrame], configuration: dict) -> list[Sentence]:
-    errors = cells["relative_se"].dropna()
+    # An estimate that cannot scatter has no error to speak of.
+    errors = cells["relative_se"][cells["relative_se"] > 0]
     if errors.empty:
         return []
     reached = errors <= configuration["precision"]

@@ -6,7 +6,7 @@ import pandas as pd
 
 from sqrtdk import numbers, tables
 from sqrtdk.answers import MARGIN, WANTED_D_K, WANTED_SCALING, Setting, agreement, compare, nearest, ratio
-from sqrtdk.article.points import Point, extremes, near_one, verdict_values
+from sqrtdk.article.points import Point, extremes, find, models, near_one, verdict_values
 from sqrtdk.sentences import Listing, Sentence
 from sqrtdk.training_answers import MUP, PLAIN, WORDS, optimiser
 
@@ -33,7 +33,7 @@ def five_sentences(frames: dict[str, pd.DataFrame], setting: Setting) -> list[Po
         Point("when", (when(frames, setting),), ("fig-exponents", "tab-ensembles", "fig-real-heads")),
         Point("softmax", (softmax(frames["softmax_saturation"], setting),), ("fig-saturation", "tab-contrast")),
         Point("gradient", (gradient(frames["gradient_magnitude"], setting),), ("fig-gradients", "tab-gradients")),
-        Point("training", (training(frames["training_verdicts"]),), ("fig-training-curves", "tab-training")),
+        Point("training", (training(frames),), ("fig-training-curves", "tab-training")),
     ]
 
 
@@ -97,7 +97,8 @@ def _heads(heads: pd.DataFrame) -> Sentence:
     if heads.empty:
         return _said("when.heads.none")
     near = heads["logit_std"].map(near_one)
-    values = {"count": str(len(heads)), "near": str(int(near.sum()))} | extremes(heads, "logit_std")
+    values = {"count": str(len(heads)), "near": str(int(near.sum())), "models": models(heads)}
+    values |= extremes(heads, "logit_std")
     return _said(f"when.heads.{'all' if near.all() else 'most' if near.mean() > 0.5 else 'few'}", values)
 
 
@@ -141,16 +142,25 @@ def gradient(gradients: pd.DataFrame, setting: Setting) -> Sentence:
     return _said(f"gradient.{'_'.join(verdicts)}", values)
 
 
-def training(verdicts: pd.DataFrame) -> Sentence:
+def training(frames: dict[str, pd.DataFrame]) -> Sentence:
     """Say what leaving the scale out does to the loss at best rates, and what 1/d_k does in its place."""
+    verdicts = frames["training_verdicts"]
     rows = verdicts[(verdicts["scaling"] == PLAIN) & (verdicts["comparison"] == "best")]
     if rows.empty:
         return _said("training.none")
     rows = rows[rows["experiment"] == rows["experiment"].iloc[0]]
     row = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)].iloc[0].to_dict()
     values = {"task": row["task"], "optimiser": optimiser(row), "d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
-    values |= {"mup": _mup(verdicts, row), **verdict_values(row)}
+    values |= _trained(frames["training_summary"], row) | {"mup": _mup(verdicts, row)} | verdict_values(row)
     return _said(f"training.{WORDS[row['verdict']]}", values)
+
+
+def _trained(summary: pd.DataFrame, verdict: dict) -> dict[str, str]:
+    """Spell how long and at how many rates models were trained, and what they get right without the scale and with."""
+    where = {name: verdict[name] for name in ("experiment", "d_k")}
+    plain, scaled = (find(summary, scaling=verdict[name], **where) for name in ("scaling", "reference"))
+    told = {"rates": str(int(plain["n_rates"])), "steps": str(int(plain["steps"]))}
+    return told | {name: numbers.percent(row["accuracy"]) for name, row in (("plain", plain), ("scaled", scaled))}
 
 
 def _mup(verdicts: pd.DataFrame, plain: dict) -> Sentence:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from sqrtdk import numbers, tables
 from sqrtdk.answers import MARGIN
-from sqrtdk.sentences import Sentence
+from sqrtdk.sentences import Listing, Sentence
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ def extremes(frame: pd.DataFrame, column: str) -> dict[str, str]:
     """Spell the smallest and the largest number of a column with their errors."""
     rows = {"low": frame.loc[frame[column].idxmin()], "high": frame.loc[frame[column].idxmax()]}
     return {name: numbers.with_error(row[column], row[f"{column}_se"]) for name, row in rows.items()}
+
+
+def models(frame: pd.DataFrame) -> Listing:
+    """Name the trained models that a table of heads holds."""
+    return Listing(tuple(Sentence("article.literal", {"text": name}) for name in frame["dump"].unique()))
 
 
 def near_one(value: float) -> bool:

@@ -4,10 +4,10 @@ import pandas as pd
 
 from sqrtdk import numbers, tables
 from sqrtdk.answers import WANTED_D_K, nearest
-from sqrtdk.article.points import error, find, percentage
+from sqrtdk.article.points import error, find, percentage, verdict_values
 from sqrtdk.article.questions import BASE, at_width, normalised, rule_values, trained
 from sqrtdk.normalisation import BETWEEN
-from sqrtdk.sentences import Sentence
+from sqrtdk.sentences import Listing, Sentence
 from sqrtdk.tables import Cell, Table
 from sqrtdk.tables_normalisers import D_K, N_KEYS, NARROW, WIDE
 
@@ -19,7 +19,7 @@ VARIANTS = {
 }
 """What training says of a row, chosen by the verdict."""
 EVIDENCE = {
-    "plain": ("tab-contrast", "fig-saturation"),
+    "plain": ("tab-contrast", "fig-saturation", "tab-training-shipped"),
     "start": ("tab-initialisation", "fig-initialisation"),
     "rmsnorm": ("tab-normalisation",),
     "cosine": ("tab-normalisation", "tab-mistakes"),
@@ -50,7 +50,10 @@ def measured(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) 
     """Return what was measured of each situation."""
     verdicts = shipped["training_verdicts"]
     found = {
-        "plain": (_said("plain", rule_values(frames["alternatives"], scaled="1/sqrt(d_k)", plain="none")),),
+        "plain": (
+            _said("plain", rule_values(frames["alternatives"], scaled="1/sqrt(d_k)", plain="none")),
+            _without(verdicts),
+        ),
         "start": (_said("start", _start(frames)),),
         "rmsnorm": (_said("rmsnorm", _normalised(frames, kept="rmsnorm", dropped="rmsnorm_unscaled")),),
         "cosine": (_said("cosine", _normalised(frames, root="l2_sqrt", ten="l2_10", left="l2_twice")),),
@@ -71,6 +74,17 @@ def measured(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) 
     }
     told = {name: tuple(one for one in several if one is not None) for name, several in found.items()}
     return {name: several for name, several in told.items() if several}
+
+
+def _without(verdicts: pd.DataFrame) -> Sentence | None:
+    """Say what leaving the factor out costs in each task, of its first experiment at the width nearest to 64."""
+    rows = verdicts[(verdicts["scaling"] == "none") & (verdicts["comparison"] == "best")].dropna(subset=["estimate"])
+    rows = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)] if len(rows) else rows
+    told = [
+        Sentence("article.practice.plain.task", {"task": row["task"]} | verdict_values(row))
+        for row in rows.drop_duplicates("task").to_dict("records")
+    ]
+    return Sentence("article.practice.plain.training", {"tasks": Listing(tuple(told))}) if told else None
 
 
 def _said(name: str, values: dict) -> Sentence:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from sqrtdk import numbers, one_product, tables
 from sqrtdk.answers import WANTED_D_K, Setting, compare, nearest
-from sqrtdk.article.points import Point, error, extremes, find, near_one, percentage, verdict_values
+from sqrtdk.article.points import Point, error, extremes, find, models, near_one, percentage, verdict_values
 from sqrtdk.precision import RULES
 from sqrtdk.scalings import SCALINGS
 from sqrtdk.sentences import Sentence
@@ -268,7 +268,7 @@ def heads(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
         saturated = int((audit["saturated_share"] > FROZEN).sum())
         level = "none" if saturated == 0 else "many" if saturated > FROZEN * len(audit) else "few"
         values = {"saturated": str(saturated), "count": str(len(audit)), "weight": f"{SATURATED_WEIGHT:g}"}
-        values["median"] = numbers.significant(frame["max_weight"].median(), 2)
+        values |= {"median": numbers.significant(frame["max_weight"].median(), 2), "models": models(audit)}
         told.append(_said(f"heads.saturated.{level}", values))
     values = {"median": numbers.significant(frame["logit_std"].median(), 3), "count": str(len(frame))}
     values |= extremes(frame, "logit_std")

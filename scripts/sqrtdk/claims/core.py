@@ -55,6 +55,7 @@ class Estimate:
     se: its standard error; 0 is believed only where `exact` says that no chance is left. dof: degrees of freedom of
     Student's t. log: whether the interval is symmetric in the logarithm. at: the place in the grid where it was
     measured, name -> (used, asked for). shipped: whether it comes from the tables that ship with the project.
+    ends: where the number can lie at all, such as a share from 0 to 1. shift: from it to the middle of its interval.
     """
 
     value: float
@@ -64,6 +65,8 @@ class Estimate:
     exact: bool = False
     at: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shipped: bool = False
+    ends: tuple[float, float] = (-math.inf, math.inf)
+    shift: float = 0.0
 
     def interval(self, level: float = LEVEL) -> tuple[float, float] | None:
         """Return the two ends of the interval, or None where the estimate has no error to be believed."""
@@ -77,7 +80,8 @@ class Estimate:
         if self.log:
             factor = math.exp(min(reach / self.value, MOST_LOG))
             return self.value / factor, self.value * factor
-        return self.value - reach, self.value + reach
+        centre, (least, most) = self.value + self.shift, self.ends
+        return max(centre - reach, min(least, self.value)), min(centre + reach, max(most, self.value))
 
     def scaled(self, factor: float) -> "Estimate":
         return dataclasses.replace(self, value=factor * self.value, se=abs(factor) * self.se)

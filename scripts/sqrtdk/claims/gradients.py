@@ -1,6 +1,6 @@
 """Claims on gradients before training: how much of them is left, and for which rows."""
 
-from .core import Outcome, Test, Text, at_least, at_most, claim, under
+from .core import Outcome, Test, Text, at_least, at_most, claim, every, under
 from .results import REFERENCE, Results
 
 SIZE, N_KEYS = 64, 64
@@ -171,12 +171,14 @@ def even_weights(results: Results) -> Outcome:
         zh="因果链：方差增大，softmax 饱和，于是梯度消失，而缩放修复了这一切。",
     ),
     measures=Text(
-        en="its weakest link: root mean square of the norm of ∂L/∂q, without the scale over with it",
-        zh="其中最薄弱的一环：∂L/∂q 范数的均方根，不缩放与缩放之比",
+        en="its weakest link: root mean square of the norm of ∂L/∂q, which adds up to the gradient of the weights, "
+        "without the scale over with it; at both places of C11",
+        zh="其中最薄弱的一环：∂L/∂q 范数的均方根（它累积成权重的梯度），不缩放与缩放之比；取 C11 的两处条件",
     ),
     evidence="fig-gradients",
     reads=("gradient_magnitude",),
     widespread=True,
 )
-def chain(results: Results) -> Test:
-    return at_most(_query_gradient(results, SIZE, N_KEYS, "estimate", "se"), VANISHING)
+def chain(results: Results) -> Outcome:
+    places = ((1024, 16), (SIZE, N_KEYS))
+    return every(*(at_most(_query_gradient(results, *place, "estimate", "se"), VANISHING) for place in places))

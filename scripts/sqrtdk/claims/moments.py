@@ -167,8 +167,8 @@ def sizes(results: Results) -> Outcome:
         zh="要使方差与 d_k 无关，因子必须是 1/√d_k，而不能是 d_k 的其他幂次。",
     ),
     measures=Text(
-        en="power a of d_k for which the factor 1/d_k^a makes the variance constant",
-        zh="使因子 1/d_k^a 让方差保持不变的幂次 a",
+        en="power a of d_k for which the factor 1/d_k^a comes nearest to a constant variance, over the run's widths",
+        zh="在本次运行的各个宽度上，使因子 1/d_k^a 最接近让方差保持不变的幂次 a",
     ),
     holds_if=Text(
         en="q and k are independent and one of them has uncorrelated components",

@@ -11,6 +11,8 @@ FARTHEST = 4.0
 REFERENCE = "1/sqrt(d_k)"
 TINY = 1e-12
 """Smaller than any gradient that is logged and not 0."""
+SHARE = (0.0, 1.0)
+"""Where a share can lie."""
 GRID = ("d_k", "n_keys")
 BLOCKS = ("n_blocks", "n_stacks")
 """Columns that count the independent values behind an error."""
@@ -61,11 +63,11 @@ class Row:
         named = (f"{name} = {value}" for name, value in self.values.items() if isinstance(value, str))
         return ", ".join([*named, *(f"{name} = {used}" for name, (used, _) in self.at.items())])
 
-    def estimate(self, value: str = "estimate", se: str = "se") -> Estimate:
+    def estimate(self, value: str = "estimate", se: str = "se", **more) -> Estimate:
         """Return a number with its standard error; one without an error decides nothing."""
         error = self.values.get(se)
         known = error is not None and not math.isnan(error)
-        return Estimate(self.number(value), float(error) if known else math.nan, self.dof, at=self.at)
+        return Estimate(self.number(value), float(error) if known else math.nan, self.dof, at=self.at, **more)
 
     @property
     def dof(self) -> float:
@@ -149,8 +151,10 @@ class Results:
 
     def share(self, truth) -> Estimate:
         """Return the share of the heads of which something is true; each head is one observation."""
-        n = len(truth)
-        return Estimate(float(truth.mean()), share_error(float(truth.mean()), n), n - 1)
+        n, share = len(truth), float(truth.mean())
+        # The error is that of two more in and two out, and so is the middle of the interval (Agresti and Coull).
+        shift = (share * n + 2) / (n + 4) - share
+        return Estimate(share, share_error(share, n), n - 1, ends=SHARE, shift=shift)
 
     def check(self, name: str, **where) -> Row:
         """Return a row of claim_checks.csv, exactly where it is asked for."""

@@ -6,6 +6,8 @@ from .results import REFERENCE, Results
 SIZE, N_KEYS = 64, 64
 BETTER = 0.8
 """A rule is better than 1/√d_k where its loss is below this share of the other's."""
+MOVED = 0.01
+"""Rounding that moves less of the weight of a row than this is no reason to change the logits."""
 CHANGED = 1.25
 """What a scale changes, it changes by this factor at least."""
 
@@ -108,8 +110,8 @@ def richer_context(results: Results) -> Test:
     source="A",
     kind="simulated",
     says=Text(
-        en="The width in the scale has to be that of one head's q and k; the model's width in its place is a mistake.",
-        zh="缩放所用的宽度必须是单个头的 q、k 的宽度；误用模型宽度就是错误。",
+        en="The d_k of the scale is the width of one head; with the model's in its place the logits are too small.",
+        zh="缩放中的 d_k 是单个头的宽度；若误用模型宽度，logit 就会过小。",
     ),
     measures=Text(
         en="standard deviation of the logits if the width of the model, 8 heads, stands in for d_k",
@@ -151,15 +153,26 @@ def sparse_heads(results: Results) -> Test:
         zh="bfloat16 等格式精度有限，是超大模型需要对 logit 进行截断的理由之一。",
     ),
     measures=Text(
-        en="share of the weight that moves when the logits of wide unscaled heads are rounded to bfloat16",
-        zh="把不缩放的宽头的 logit 舍入为 bfloat16 时移动的权重比例",
+        en="share of the weight that moves when the logits of wide unscaled heads are rounded to the format",
+        zh="把不缩放的宽头的 logit 舍入为该格式时移动的权重比例",
+    ),
+    holds_if=Text(
+        en="the format has 8 bits, as e4m3",
+        zh="格式只有 8 位，如 e4m3",
+    ),
+    not_if=Text(
+        en="it is bfloat16 itself",
+        zh="格式就是 bfloat16",
     ),
     evidence="fig-rounding",
     reads=("rounding",),
 )
-def few_bits(results: Results) -> Test:
-    where = dict(format="bfloat16", rounded="logits", scaling="none", measure="total_variation")
-    return at_least(results.row("rounding", d_k=1024, **where).estimate(), 0.01)
+def few_bits(results: Results) -> Outcome:
+    where = dict(rounded="logits", scaling="none", measure="total_variation")
+    eight, sixteen = (
+        results.row("rounding", d_k=1024, format=name, **where).estimate() for name in ("float8_e4m3fn", "bfloat16")
+    )
+    return under(at_least(eight, MOVED), at_least(sixteen, MOVED))
 
 
 @claim(

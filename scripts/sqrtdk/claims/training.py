@@ -13,7 +13,10 @@ LEARNED = 0.1
 HURTS = 1.25
 NO_GAIN = 0.8
 WORKS = 0.5
-"""A rate works where the mean progress of the runs is at least this share of what is possible."""
+"""A rate gets half of the way where the mean progress of the runs, 1 − loss/guess, is at least this.
+
+Less than what `usable` asks for: there both rules learn, and the two sides of the claim would be one.
+"""
 LATE = 2 / 3
 """The last third of the steps is late."""
 
@@ -37,7 +40,7 @@ class Runs:
         return float(curve.loc[curve["loss"].idxmin(), "learning_rate"])
 
     def top_rate(self) -> float:
-        """Return the largest rate that works with 1/√d_k."""
+        """Return the largest rate that gets half of the way with 1/√d_k."""
         curve = self.results.select("training_curves", scaling=REFERENCE, **self.where)
         working = curve.loc[curve["progress"] >= WORKS, "learning_rate"]
         if working.empty:
@@ -96,8 +99,8 @@ VERDICTS = ("training_verdicts", "training_summary", "shipped_training_verdicts"
         zh="方差增长是问题的根源：它导致梯度消失和训练不稳定。",
     ),
     measures=Text(
-        en="norm of the gradient of W_q and W_k before the first step, without the scale over with it",
-        zh="第一步之前 W_q 与 W_k 的梯度范数：不缩放与缩放之比",
+        en="its first effect: norm of the gradient of W_q and W_k before any step, without the scale over with it",
+        zh="其中第一种后果：第一步之前 W_q 与 W_k 的梯度范数，不缩放与缩放之比",
     ),
     evidence="fig-training-telemetry",
     reads=TELEMETRY,
@@ -121,8 +124,8 @@ def first_gradient(results: Results) -> Test:
         zh="不缩放时的最终损失与随机猜测的损失之比",
     ),
     holds_if=Text(
-        en="the learning rate is the largest that works with the scale",
-        zh="学习率取加缩放时仍可用的最大值",
+        en="the learning rate is the largest at which training with the scale still gets half of the way",
+        zh="学习率取加缩放时训练仍能完成一半的最大值",
     ),
     not_if=Text(
         en="it is the best one without the scale",
@@ -162,12 +165,13 @@ def learned_factor(results: Results) -> Test:
     source="A",
     kind="trained",
     says=Text(
-        en="Without the scale rows are one-hot and the norm of the gradient drops sharply during training.",
-        zh="不缩放时，注意力行接近 one-hot，训练中梯度范数急剧下降。",
+        en="Without the scale rows are one-hot and the norm of the gradient drops sharply.",
+        zh="不缩放时，注意力行接近 one-hot，梯度范数急剧下降。",
     ),
     measures=Text(
-        en="norm of the gradient of W_q and W_k without the scale over with it, at the largest rate that works with it",
-        zh="在加缩放时仍可用的最大学习率下，W_q 与 W_k 的梯度范数：不缩放与缩放之比",
+        en="norm of the gradient of W_q and W_k without the scale over with it, at the largest rate at which training "
+        "with it still gets half of the way",
+        zh="在加缩放时训练仍能完成一半的最大学习率下，W_q 与 W_k 的梯度范数：不缩放与缩放之比",
     ),
     holds_if=Text(
         en="it is the last third of the training",
