@@ -85,13 +85,22 @@ def lines(parts: set[int], pairs: int, quick: bool) -> Iterator[Line]:
         yield from audit_lines(pairs, quick)
 
 
-def main() -> int:
+def positive(text: str) -> int:
+    """Return the whole number of at least 1 that a text spells; ValueError without one."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 1")
+    return int(text)
+
+
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small scale, and docs/benchmarks.md is left alone")
     parser.add_argument("--only", type=int, nargs="+", choices=PARTS, default=PARTS, help="numbers of parts")
-    parser.add_argument("--pairs", type=int, help="rounds of what is timed in turn (default 5, quick 2)")
+    parser.add_argument("--pairs", type=positive, help="rounds of what is timed in turn (default 5, quick 2)")
     parser.add_argument("--output", type=Path, help="the page to write (default docs/benchmarks.md for all parts)")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
+    if chosen.output is not None and (chosen.output.is_dir() or not chosen.output.parent.is_dir()):
+        parser.error(f"--output: {chosen.output} is no file in a folder that exists")
     pairs = chosen.pairs or (2 if chosen.quick else 5)
     output = chosen.output
     if output is None and not chosen.quick and set(chosen.only) == set(PARTS):

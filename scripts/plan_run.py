@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "resources/costs.yaml"
 GUIDE = ROOT / "docs/scaling.md"
 CORES = [1, 2, 100, 10_000]
+NEEDED = ("run.json", "provenance.json", "logs", "benchmarks", "cells")
+"""What a finished run has in its folder of results."""
 SHOWN = 0.005
 """Rules with less of the CPU time than this are put together."""
 HEADER = "# Written by: python scripts/plan_run.py --calibrate RESULTS...   What it means: docs/scaling.md.\n"
@@ -30,7 +32,21 @@ HEADER = "# Written by: python scripts/plan_run.py --calibrate RESULTS...   What
 def read_configuration(overlays: list[Path]) -> dict:
     """Return the default configuration under overlays, validated; ConfigError with every mistake."""
     files = [ROOT / "config/config.yaml", *overlays]
-    values = [yaml.safe_load(path.read_text(encoding="utf-8")) or {} for path in files]
+    values, reasons = [], {}
+    for path in files:
+        try:
+            value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            reasons[path] = f"cannot be read: {error.strerror}"
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            reasons[path] = f"is no YAML in UTF-8: {' '.join(str(error).split())}"
+        else:
+            values.append({} if value is None else value)
+            if not isinstance(values[-1], dict):
+                reasons[path] = f"holds {config.show(value)}; allowed: a mapping of keys to values"
+    if reasons:
+        named = ((("configfile",), str(path), f"{path} {reason}") for path, reason in reasons.items())
+        raise config.ConfigError(config.Problem(*parts) for parts in named)
     schema = config.load_schema(ROOT / "workflow/schemas/config.schema.yaml")
     return config.validate(planning.merged(*values), schema, files=reversed(files), folders=[Path("."), ROOT])
 
@@ -61,14 +77,26 @@ def duration(seconds: float) -> str:
     return f"{seconds / 86400:,.0f} days"
 
 
+def positive(text: str) -> int:
+    """Return the whole number of at least 1 that a text spells; ValueError without one."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 1")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print the plan, or write the table of costs; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="laid over config/config.yaml in order")
-    parser.add_argument("--cores", type=int, nargs="+", default=CORES, help="wall times are given for")
+    parser.add_argument("--cores", type=positive, nargs="+", default=CORES, help="wall times are given for")
     parser.add_argument("--calibrate", type=Path, nargs="+", metavar="RESULTS", help="folders of finished runs")
     given = parser.parse_args(arguments)
     if given.calibrate:
+        absent = [
+            str(results / name) for results in given.calibrate for name in NEEDED if not (results / name).exists()
+        ]
+        if absent:
+            parser.error(f"--calibrate needs folders of finished runs; there is no {', '.join(absent)}")
         table = costs.calibrate(given.calibrate)
         # Rules that were not run keep what was measured before.
         kept = yaml.safe_load(TABLE.read_text("utf-8"))["rules"] if TABLE.exists() else {}

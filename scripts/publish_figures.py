@@ -12,6 +12,8 @@ from sqrtdk.figures import speaking, stamping
 def publish_figures(drawn: list[Path], words: list[Path], language: str, run_record: Path, target: str, output: Path):
     """Write `fig-<id>` as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON, and manifest.json, into the folder of `output`.
 
+    Files of figures that there no longer are, left by another version or a killed job, are removed from it.
+
     drawn: the files of all figures as they were drawn. words: files of report/words/. run_record: provenance.json.
     target: what the figures were drawn for. output: the manifest.
     """
@@ -39,6 +41,13 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
             "rule": "draw_figure",
             "parameters": {"figure_target": target},
         }
+    current = {name for entry in manifest.values() for name in entry["files"]} | {
+        f"fig-{name}.rst" for name in manifest
+    }
+    for pattern in ("fig-*.*", "captions/fig-*.rst", ".fig-*.part"):
+        for path in output.parent.glob(pattern):
+            if path.name not in current:
+                path.unlink()
     head = {"version": __version__, "configuration_sha256": made_from["configuration_sha256"], "language": language}
     write_text(output, json.dumps(head | {"figures": manifest}, indent=2, ensure_ascii=False) + "\n")
 

@@ -3,9 +3,11 @@
 import ast
 import functools
 import hashlib
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -84,6 +86,30 @@ def commit() -> str:
         return git("rev-parse", "HEAD") + changed
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def unrecorded(folder: Path, settings: Mapping) -> str | None:
+    """Say why a run cannot go on from the results that lie in a folder, or return None.
+
+    Snakemake keeps in .snakemake what each file was made from. Without that, as in a folder into which results were
+    copied, it takes any file that exists for one of this run, whatever the seed.
+    """
+    results, kept = folder / "results", folder / ".snakemake"
+    recorded = any(path.is_file() for part in ("metadata", "incomplete") for path in (kept / part).rglob("*"))
+    if recorded or not any(path.is_file() for path in (results / "cells").rglob("*")):
+        return None
+    try:
+        made = json.loads((results / "provenance.json").read_text(encoding="utf-8"))["configuration"]
+        other = [key for key, value in json.loads(json.dumps(settings)).items() if made.get(key) != value]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        other = ["results/provenance.json is missing"]
+    if not other:
+        return None
+    return (
+        "There are results here that may belong to another run; nothing was run.\n"
+        f"  {results.resolve()}\n      has no record in {kept.resolve()} of what it was made from, and its "
+        f"configuration is not the one given now ({', '.join(other)})\n      move it away, or bring its .snakemake back"
+    )
 
 
 def code_files() -> list[str]:

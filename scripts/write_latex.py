@@ -45,7 +45,7 @@ def write_latex(
         write_text(folder / f"{label}.tex", latex_tables.tex(table, say, number, origin))
     constants = {"Version": __version__, "Configuration": hashed, "Seed": str(configuration["seed"])}
     write_text(folder / "numbers.tex", latex_numbers.macros(found, say, origin, constants))
-    write_text(folder / "README.md", latex_numbers.readme(labels))
+    write_text(folder / "README.md", latex_numbers.readme(labels, found))
 
     head = {"version": __version__, "configuration_sha256": hashed}
     _write_json(numbers, head | {"numbers": latex_numbers.record(found, say)})

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 from program import run, write_bytes, write_text
@@ -12,6 +13,7 @@ TABLES = (
     *("moments", "variance_laws", "softmax_saturation", "real_heads"),
     *("gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
 )
+FIGURE = ("figures/fig-variance-law.json", "figures/fig-variance-law.png")
 _TEX = {r"\cdot": "·", r"\sqrt{d_k}": "√d_k"}
 
 
@@ -22,9 +24,14 @@ def write_readme_numbers(
     readme: Path = Path("README.md"),
 ) -> None:
     """Write docs/headline.json and docs/variance-law.png, and the block of README.md that is made from them."""
+    needed = [results / f"{name}.csv" for name in TABLES] + [results / name for name in ("provenance.json", *FIGURE)]
+    absent = [str(path) for path in needed if not path.exists()]
+    if absent:
+        sys.exit(f"--results needs the folder of a finished run; there is no {', '.join(absent)}")
     frames = figures.read([results / f"{name}.csv" for name in TABLES])
     provenance = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
-    figure = json.loads((results / "figures" / "fig-variance-law.json").read_text(encoding="utf-8"))
+    record, image = (results / name for name in FIGURE)
+    figure = json.loads(record.read_text(encoding="utf-8"))
     say = words.Words(words.read(report, "en"))
     specs = provenance["configuration"]["ensembles"]
     setting = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
@@ -41,7 +48,7 @@ def write_readme_numbers(
         "figure": {"alt": figure["alt"], "sha256": figure["files"]["png"]["sha256"]},
         "topics": topics,
     }
-    write_bytes(docs / "variance-law.png", (results / "figures" / "fig-variance-law.png").read_bytes())
+    write_bytes(docs / "variance-law.png", image.read_bytes())
     write_text(docs / "headline.json", json.dumps(headline, ensure_ascii=False, indent=2) + "\n")
     write_text(readme, with_block(readme.read_text(encoding="utf-8"), headline))
 

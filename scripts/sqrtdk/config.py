@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .config_messages import ConfigError, Problem
+from .config_messages import ConfigError, Problem, show
 from .config_rules import (
     clashes,
     dump_problems,
     find_file,
+    misnamed,
+    periodic_names,
     read_ensembles,
     read_variants,
     removal_problems,
@@ -23,6 +25,7 @@ __all__ = [
     "allowed",
     "find_file",
     "load_schema",
+    "show",
     "specification",
     "validate",
     "with_registries",
@@ -64,6 +67,8 @@ def validate(
         *removal_problems(given, schema, written),
         *spec_problems,
         *dump_problems(dumps, list(folders)),
+        *misnamed(specs, schema["properties"]["ensembles"]["default"]),
+        *periodic_names(ensembles=ensembles, dumps=dumps, training=training),
         *clashes(ensembles, dumps, spelled["scalings"], widths, n_keys),
     ]
     if problems:

@@ -18,6 +18,12 @@ TOKEN_COPIES = 4
 """How many times the memory of a key its token may take while it is made, for each component."""
 EFFORT = ("precision", "max_scalars", "softmax", "softmax_logits")
 """Keys of an ensemble's entry that say how much is simulated and not what; the rest specifies the ensemble."""
+PLACE_HOLDER = re.compile(r"<[a-z][a-z0-9_]*>|\{\s*\w[^{}]*\}")
+"""What Snakemake would replace in the path of any input: names of folders of its own, and wildcards."""
+SAID_BY_NAME = {"student_t_3": {"df": 3}, "one_sided": {"key_rho": 0}}
+"""Parameters that the names of ensembles in the catalogue state, beside their families."""
+PERIODIC = re.compile(r"(?=.{1,40}$).*?(.+)\1{19}$")
+"""What Snakemake takes for an endless recursion in a name that stands in the paths of files."""
 READERS = {"number": read_number, "integer": read_integer, "boolean": read_boolean, "text": read_text}
 
 
@@ -168,7 +174,7 @@ def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
             continue
         path = find_file(dump["file"], folders)
         searched = " or ".join(dict.fromkeys(str(Path(folder).resolve()) for folder in folders))
-        reason = f"no such file in {searched}" if path is None else _unreadable(path)
+        reason = f"no such file in {searched}" if path is None else _unnameable(path) or _unreadable(path)
         if reason:
             problems.append(Problem(("dumps", name, "file"), dump["file"], reason))
         if isinstance(dump.get("convention"), str):
@@ -189,6 +195,11 @@ def _scaling_problems(path: tuple, text: object) -> list[Problem]:
     return [] if constant else [Problem(path, text, "a scale rule whose factor does not depend on the data is needed")]
 
 
+def _unnameable(path: Path) -> str | None:
+    found = PLACE_HOLDER.search(str(path))
+    return f"{path} has {found[0]} in it, for which Snakemake would look for a value; rename it" if found else None
+
+
 def _unreadable(path: Path) -> str | None:
     if path.is_dir():
         return f"{path} is a folder; a NumPy .npz file is needed"
@@ -199,6 +210,31 @@ def _unreadable(path: Path) -> str | None:
             return heads.shape_problem(path)
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
+
+
+def misnamed(specs: Mapping, catalogue: Mapping) -> list[Problem]:
+    """List the ensembles that have a name of the catalogue, by which figures call them, and are something else."""
+    problems = []
+    words = "figures call this ensemble by its name, which says otherwise; allowed: {}, or another name for the entry"
+    for name in filter(catalogue.__contains__, specs):
+        kept = {"family": catalogue[name]["family"], **SAID_BY_NAME.get(name, {})}
+        problems += [
+            Problem(("ensembles", name, key), specs[name][key], words.format(value))
+            for key, value in kept.items()
+            if specs[name].get(key, value) != value
+        ]
+    return problems
+
+
+def periodic_names(**entries: Iterable[object]) -> list[Problem]:
+    """List the names of entries, by their key, that Snakemake would not take in the path of a file."""
+    words = "the name ends in twenty times the same; take another"
+    return [
+        Problem((key, name), MISSING, words)
+        for key, names in entries.items()
+        for name in names
+        if isinstance(name, str) and PERIODIC.match(name)
+    ]
 
 
 def clashes(names: Mapping, dumps: Iterable[str], scalings: list[str], widths: list, n_keys: list) -> list[Problem]:

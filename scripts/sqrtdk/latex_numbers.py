@@ -82,10 +82,14 @@ def macros(found: list[KeyNumber], say: Words, origin: str, constants: dict[str,
     return "\n".join([*header, _PREAMBLE + "\n".join(lines), _LISTING])
 
 
-def readme(labels: list[str]) -> str:
-    """Return how to use the folder of LaTeX files, whose tables are named by `labels`."""
+def readme(labels: list[str], found: list[KeyNumber]) -> str:
+    """Return how to use the folder of LaTeX files, whose tables are named by `labels`; its example quotes a number."""
     tables = "\n".join(f"- `{label}.tex`" for label in labels)
-    return _README.replace("PACKAGES", ",".join(PACKAGES)).replace("TABLES", tables)
+    quoted = next((number for number in found if number.low is not None), found[0])
+    sentence = rf"A number of this run is \{PREFIX}{quoted.name}."
+    if quoted.low is not None:
+        sentence = rf"{sentence[:-1]}, with the 95\,\% interval \{PREFIX}{quoted.name}{INTERVAL}."
+    return _README.replace("PACKAGES", ",".join(PACKAGES)).replace("SENTENCE", sentence).replace("TABLES", tables)
 
 
 _README = r"""# Numbers and tables for LaTeX
@@ -97,7 +101,7 @@ Everything here is generated from the results of one run; do not edit it, run th
 \usepackage{siunitx} % or not: the macros work without it
 \input{results/latex/numbers}
 \begin{document}
-The exponent is \sqrtdkGaussianExponent, with the 95\,\% interval \sqrtdkGaussianExponentCI.
+SENTENCE
 \input{results/latex/tab-contrast}
 Table~\ref{tab-contrast} holds them all.
 \sqrtdkList

@@ -5,6 +5,7 @@ No test depends on how fast anything runs.
 
 import itertools
 
+import bench
 import bench_kernels
 import bench_page
 import bench_run
@@ -180,3 +181,11 @@ def test_the_page_says_what_is_missed_and_why_and_nothing_of_the_host():
     assert not host or host not in page
     assert str(bench_timing.ROOT) not in page
     assert {"cores", "processor", "BLAS", "numpy"} < set(bench_timing.machine())
+
+
+@pytest.mark.parametrize("arguments", [["--pairs", "0"], ["--pairs", "-1"], ["--output", "/nowhere/page.md"]])
+def test_bad_arguments_are_refused_before_a_quarter_of_an_hour_is_spent(arguments, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "lines", lambda *_: pytest.fail("the benchmark started"))
+    with pytest.raises(SystemExit):
+        bench.main(arguments)
+    assert arguments[0] in capsys.readouterr().err

@@ -10,6 +10,8 @@ import synthetic_claims as synthetic
 from sqrtdk import words
 from sqrtdk.claims import CLAIMS, ledger, page
 from sqrtdk.claims.core import KINDS, REASONS, VERDICTS
+from sqrtdk.claims.results import ROLES
+from sqrtdk.sentences import Sentence
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 LANGUAGES = ("en", "zh")
@@ -49,6 +51,15 @@ def test_whatever_a_row_can_be_has_its_words(language):
     keys += [f"conditions.{name}" for name in VERDICTS if name != "opinion"] + ["otherwise", "instead_of", "shipped"]
     for key in keys:
         assert say(f"claims.{key}", **values)
+    assert {key.replace("_", " ") for key in words.read(REPORT, language)["claims"]["lacking"]} == set(ROLES)
+
+
+def test_the_kind_of_ensemble_that_a_run_lacks_is_said_in_words():
+    without = {"fixed": {"family": "laplace"}}
+    decided = pd.DataFrame([ledger.row(one) for one in ledger.decide(synthetic.frames(), without)])
+    lines = {line.id: line for line in page.ledger(decided, "zh").rows}
+    assert lines["C2"].why == Sentence("claims.lacking.standard")
+    assert lines["C7"].why == Sentence("claims.lacking.correlated_on_one_side")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -115,6 +115,7 @@ WIDTH = "a whole number from 1 to 1048576"
         ("n_keys", 1, "1", "a whole number from 2 to 1048576"),
         ("title", "", "''", "text of 1 to 200 characters"),
         ("title", "   ", "'   '", "text of 1 to 200 characters"),
+        ("title", "\u200b \ufeff", "\\u200b", "text of 1 to 200 characters"),
         ("title", "x" * 201, "xxx...'", "text of 1 to 200 characters"),
         ("title", 2024, "2024", "in quotes where YAML would read it as something else"),
         ("title", False, "false", "in quotes where YAML would read it as something else"),

@@ -260,3 +260,40 @@ def test_refuses_a_dump(dump, key, words):
     found = problems({"dumps": {"mine": dump}})
     assert list(found) == [f"dumps.mine{key}"]
     assert words in found[f"dumps.mine{key}"]
+
+
+@pytest.mark.parametrize("name", ["<heads>.npz", "{heads}.npz", "{ heads,.*}.npz"])
+def test_path_of_a_dump_that_snakemake_would_change_is_refused(tmp_path, name):
+    (tmp_path / name).symlink_to(ROOT / "resources/minilm-l6-qk.npz")
+    assert "rename it" in problems({"dumps": {"d": {"file": name}}}, folders=[tmp_path])["dumps.d.file"]
+
+
+@pytest.mark.parametrize("name", ["< heads >.npz", "{}{.npz", "$x %y 'z' \"#\".npz"])
+def test_other_signs_in_the_path_of_a_dump_are_text(tmp_path, name):
+    (tmp_path / name).symlink_to(ROOT / "resources/minilm-l6-qk.npz")
+    assert understood({"dumps": {"d": {"file": name}}}, folders=[tmp_path])["dumps"]["d"]["file"] == name
+
+
+def test_names_that_snakemake_takes_for_a_recursion_are_refused():
+    task = {"task": "recall"}
+    training = {"x" + "ab" * 19 + "a": task, "a" * 40: task}
+    found = problems({"ensembles": {"a" * 20: {"family": "laplace"}}, "training": training})
+    assert found.keys() == {f"ensembles.{'a' * 20}", f"training.{'a' * 40}"}
+    assert "twenty times" in found[f"training.{'a' * 40}"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"laplace": {"family": "gaussian"}}, "ensembles.laplace.family"),
+        ({"student_t_3": {"family": "student_t", "df": 5}}, "ensembles.student_t_3.df"),
+        ({"one_sided": {"family": "equicorrelated", "query_rho": 0.5, "key_rho": 0.5}}, "ensembles.one_sided.key_rho"),
+    ],
+)
+def test_a_name_of_the_catalogue_stays_what_figures_call_it(entry, key):
+    found = problems({"ensembles": entry})
+    assert found.keys() == {key}
+    assert "another name" in found[key]
+    renamed = {f"my_{name}": spec for name, spec in entry.items()}
+    assert understood({"ensembles": renamed})["ensembles"].keys() == renamed.keys()
+    assert understood({"ensembles": {"student_t": {"family": "student_t", "df": 6}}})

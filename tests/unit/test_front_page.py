@@ -100,3 +100,10 @@ def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(t
     readme.write_text("no markers")
     with pytest.raises(ValueError, match="lacks the markers"):
         write_readme_numbers.with_block("no markers", json.loads((docs / "headline.json").read_text()))
+
+
+def test_a_folder_that_is_no_finished_run_is_named_and_nothing_is_written(tmp_path):
+    docs, readme = tmp_path / "docs", tmp_path / "README.md"
+    with pytest.raises(SystemExit, match=r"no .*moments\.csv, .*provenance\.json, .*fig-variance-law\.png"):
+        write_readme_numbers.write_readme_numbers(tmp_path, REPORT, docs, readme)
+    assert list(tmp_path.iterdir()) == []

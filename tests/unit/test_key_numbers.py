@@ -104,7 +104,10 @@ def test_every_kind_of_run_has_its_numbers(change):
         assert number.se is None or number.se >= 0
         for say in SAY.values():
             assert say.plain(number.description.key, **number.description.values)
-    latex_numbers.macros(list(found.values()), SAY["en"], "", {})
+    defined = latex_numbers.macros(list(found.values()), SAY["en"], "", {})
+    quoted = re.findall(r"\\sqrtdk([A-Z][A-Za-z]*)", latex_numbers.readme(["tab-contrast"], list(found.values())))
+    assert len(set(quoted)) > 1
+    assert all(f"{{{name}}}" in defined for name in quoted if name != "List")
 
 
 def test_names_are_systematic_and_every_description_of_a_run_is_different():

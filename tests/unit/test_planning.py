@@ -147,6 +147,40 @@ def test_the_command_prints_totals_and_refuses_what_the_workflow_would_refuse(tm
     assert "precision" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"- precision\n", "holds ['precision']; allowed: a mapping"),
+        (b"precision: [\n", "is no YAML in UTF-8"),
+        (b"title: \xe9\n", "is no YAML in UTF-8"),
+    ],
+)
+def test_the_command_names_each_file_that_is_no_configuration(tmp_path, capsys, content, said):
+    bad, other = tmp_path / "bad.yaml", tmp_path / "other.yaml"
+    if content is not None:
+        bad.write_bytes(content)
+    assert plan_run.main(["--configfile", str(bad), str(other)]) == 1
+    printed = capsys.readouterr().err
+    assert "2 mistakes" in printed
+    assert all(name in printed for name in ("bad.yaml", "other.yaml", said))
+
+
+@pytest.mark.parametrize("cores", ["0", "-3", "x"])
+def test_the_command_wants_at_least_one_core(capsys, cores):
+    with pytest.raises(SystemExit):
+        plan_run.main(["--cores", cores])
+    assert "--cores" in capsys.readouterr().err
+
+
+def test_calibration_names_what_a_folder_lacks_and_leaves_the_prices(tmp_path, capsys):
+    before = plan_run.TABLE.read_bytes()
+    with pytest.raises(SystemExit):
+        plan_run.main(["--calibrate", str(tmp_path)])
+    assert "run.json" in capsys.readouterr().err
+    assert plan_run.TABLE.read_bytes() == before
+
+
 def test_the_guide_shows_the_plans_of_these_prices():
     guide = plan_run.GUIDE.read_text(encoding="utf-8")
     assert guide.count("core hours\n") == 2

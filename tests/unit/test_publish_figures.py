@@ -73,6 +73,17 @@ def test_publishing_again_and_elsewhere_gives_the_same_bytes(drawn, tmp_path):
         assert (tmp_path / "one/out" / name).read_bytes() == (tmp_path / "two/out" / name).read_bytes()
 
 
+def test_figures_of_another_version_leave_and_other_files_stay(drawn, tmp_path):
+    folder = tmp_path / "out"
+    (folder / "captions").mkdir(parents=True)
+    old = ("fig-old.svg", "fig-freezing.eps", "captions/fig-old.rst", ".fig-freezing.svg.1.part", "notes.txt")
+    for name in old:
+        (folder / name).write_text("old")
+    listed = {name for figure in publish(drawn, tmp_path)["figures"].values() for name in figure["files"]}
+    assert {path.name for path in folder.iterdir()} == listed | {"manifest.json", "captions", "notes.txt"}
+    assert {path.name for path in (folder / "captions").iterdir()} == {f"fig-{name}.rst" for name in NAMES}
+
+
 def test_another_language_changes_words_and_no_data(drawn, tmp_path):
     english, chinese = (publish(drawn, tmp_path / language, language)["figures"] for language in ("en", "zh"))
     for name in ("freezing",):

@@ -1,6 +1,7 @@
 """What stops a run before it starts, and what a run that was killed leaves behind."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 
 import pipeline
 import pytest
+import yaml
 from pipeline import ROOT, small, snakemake
 
 
@@ -40,6 +42,18 @@ def test_a_mistake_in_the_configuration_starts_no_job(tmp_path, change, parts):
 def test_braces_in_a_title_are_text(tmp_path):
     done = snakemake(tmp_path, "--cores", "1", "--dry-run", *small(tmp_path), "--config", "title=Scores {test} {{x}}")
     assert "render_report" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "refused"), [("{heads}", True), ("<heads>", True), ("{%$x$'\"#} < h >*", False)])
+def test_the_path_of_a_dump_is_text_or_refused(tmp_path, name, refused):
+    dump = tmp_path / f"{name}.npz"
+    dump.symlink_to(ROOT / "resources/minilm-l6-qk.npz")
+    options = small(tmp_path)
+    overlay = tmp_path / "dump.yaml"
+    overlay.write_text(yaml.safe_dump({"dumps": {"mine": {"file": str(dump)}}}), encoding="utf-8")
+    done = snakemake(tmp_path, "--cores", "1", "--dry-run", *options, str(overlay), check=False)
+    assert ("dumps.mine.file" in done.stderr and "rename" in done.stderr) == refused
+    assert (done.returncode != 0) == refused, done.stdout + done.stderr
 
 
 def test_all_mistakes_come_at_once(tmp_path):
@@ -92,3 +106,14 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
     snakemake(killed, "--unlock", *small(killed))
     snakemake(killed, "--cores", "2", target, *small(killed))
     assert pipeline.digests(killed) == pipeline.digests(whole)
+
+
+def test_results_that_were_copied_here_are_not_taken_for_those_of_another_seed(tmp_path):
+    options = ["--cores", "1", *small(tmp_path)]
+    cell = "results/cells/moments/gaussian/4.json"
+    snakemake(tmp_path, cell, "results/provenance.json", *options)
+    shutil.rmtree(tmp_path / ".snakemake")
+    done = snakemake(tmp_path, cell, *options, "--config", "seed=5", check=False)
+    assert done.returncode != 0
+    assert "(seed)" in done.stderr
+    assert "Nothing to be done" in snakemake(tmp_path, cell, *options).stderr

@@ -33,6 +33,13 @@ try:
 except configuration.ConfigError as error:
     sys.exit(str(error))
 
+# What only words the report differently is no part of what the numbers were made from.
+WORDING = ("title", "language")
+SETTINGS = {key: value for key, value in CONFIG.items() if key not in WORDING}
+
+if workflow.is_main_process and (reason := workflow_support.unrecorded(Path("."), SETTINGS)):
+    sys.exit(reason)
+
 # The cells: each ensemble at the widths of the run at which it is defined.
 ENSEMBLES = {name: ensembles.build(configuration.specification(entry)) for name, entry in CONFIG["ensembles"].items()}
 WIDTHS = {

@@ -17,8 +17,6 @@ TABLES = [
     )
 ]
 # A function's value is not searched for wildcards, so text from the configuration may hold braces.
-# What only words the report differently is no part of what the numbers were made from.
-WORDING = ("title", "language")
 SNAKEFILES = sorted((SOURCE / "workflow/rules").glob("*.smk"))
 # What inputs that are functions depend on.
 GIVEN = {"figure": FIGURES, "dump": list(CONFIG["dumps"])}
@@ -31,7 +29,7 @@ rule write_provenance:
     output:
         provenance="results/provenance.json",
     params:
-        configuration=lambda wildcards: as_json({key: CONFIG[key] for key in CONFIG if key not in WORDING}),
+        configuration=lambda wildcards: as_json(SETTINGS),
         default=as_json({key: value for key, value in default_configuration().items() if key not in WORDING}),
         commit=workflow_support.commit(),
         rules=lambda wildcards: as_json(workflow_graph.graph(workflow.rules, SNAKEFILES, GIVEN)),

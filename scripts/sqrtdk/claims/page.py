@@ -20,6 +20,8 @@ ORDER = (FAILS, HOLDS_IF, UNDECIDED, HOLDS, OPINION)
 LARGE = 0.25
 """An error that is a larger share of its number says less than the interval."""
 CHECKS = "claims.claim_checks"
+ROLE = "ensembles: "
+"""What stands before the kind of ensemble that a run lacks."""
 SIGNS = {AT_LEAST: "≥", AT_MOST: "≤"}
 
 INDEX = re.compile(r"(?<![\w-])([A-Za-zδ])_(\w+)")
@@ -46,6 +48,14 @@ class Line:
     kind: str
     shipped: bool
     evidence: str
+
+    @property
+    def why(self) -> Sentence:
+        """Return why a claim that is undecided is so; what kind of ensemble a run lacks is said in words."""
+        role = self.missing.removeprefix(ROLE)
+        if role != self.missing:
+            return Sentence(f"claims.lacking.{role.replace(' ', '_')}")
+        return Sentence(f"claims.reasons.{self.reason}", {"what": self.missing})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pandas as pd
 
 from ..latex import Tex, prose
 from ..sentences import Sentence
-from ..tables import NONE, Cell, Table, text
+from ..tables import NONE, Cell, Table
 from . import CLAIMS
 from .page import INDEX, Ledger, Line, place
 
@@ -33,7 +33,7 @@ def _row(line: Line, measured_at: str, language: str) -> tuple[Cell, ...]:
     condition = "" if not line.otherwise else _condition(line, claim, language)
     otherwise = Sentence("claims.otherwise", {"value": line.otherwise}) if line.otherwise else ""
     evidence = Tex(rf"\texttt{{{line.evidence}}}")
-    reason = Sentence(f"claims.reasons.{line.reason}", {"what": text(line.missing)}) if line.reason else evidence
+    reason = line.why if line.reason else evidence
     return (
         Cell(f"{line.id} ({line.source})"),
         Cell(typeset(claim.says.language(language)), note=condition, note_word="tables.literal"),
