@@ -29,7 +29,7 @@ bench: runtime ## compare speed with what people write, in a quarter of an hour,
 	@$(PY) benchmarks/bench.py $(ARGS)
 
 readme: report ## carry the headline figure and numbers of the last report into README.md
-	@$(PY) scripts/write_readme_numbers.py $(ARGS)
+	@$(PY) scripts/write_readme_numbers.py
 
 runtime: ## .venv with the pinned packages
 	@sh scripts/setup_environment.sh requirements.txt

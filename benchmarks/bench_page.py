@@ -43,11 +43,12 @@ axes as products with ones, and scores worked on in pieces that stay in the cach
 The time beyond the floor goes into the scores: converting them to double precision, squares, row sums, inner products
 for the third and fourth moments, and keeping a million for the quartiles. A block of m queries and m keys has
 m/(2 d_k) scores for each random number, so this weighs most where blocks are much higher than wide, and at small
-d_k, where also each product of small matrices is a call of its own. Tried: pieces of 2^15 to 2^17 scores (2^16 is
-best); scores laid out with the products last, so that every operation runs along them (faster at d_k = 1 and 2, slower
-from 8 on); squares of a row from the sum over the block (kept); sums of powers without scores at d_k = 1 (not kept,
-since quartiles and histogram need scores). Smaller blocks would lower this ratio, and the precision for the time with
-it.""",
+d_k, where also each product of small matrices is a call of its own. Tried: whole blocks summed at a time where a block
+is a stack of products (kept: it took two thirds of that time at d_k = 1 and a third at 8); pieces of 2^14 to 2^17
+scores (2^15 is best); squares in memory that is kept, and squares of a row from the sum over the block (kept); scores
+laid out with the products last (slower from d_k = 8 on); sums of powers without scores at d_k = 1, and row sums from
+the sum of the keys (not kept: quartiles and histogram need the scores, and single precision would lose digits).
+Smaller blocks would lower this ratio, and the precision for the time with it.""",
     "4": """\
 Where less than the goal is spent in kernels, the table says what on instead. Each of the hundreds of small jobs pays
 for starting Python and importing NumPy (0.1 s), as much as its own work. Tried: one job for each ensemble with all
