@@ -150,7 +150,7 @@
   // ---- filters: a text box, and a choice for each column that the table names ----
 
   function offerFilter(table, number) {
-    const rows = [...table.tBodies[0].rows];
+    const rows = [...table.tBodies].flatMap((part) => [...part.rows]).filter((row) => row.cells.length > 1);
     const texts = rows.map((row) => row.textContent.toLowerCase());
     const heads = [...table.tHead.rows[0].cells];
     const shown = make("output", {});
@@ -160,7 +160,8 @@
     const choices = table.dataset.filter.split(" ").filter(Boolean).map((column) => {
       const place = heads.findIndex((head) => head.dataset.column === column);
       const value = (row) => row.dataset[column] ?? row.cells[place].textContent;
-      const label = new Map(rows.map((row) => [value(row), row.cells[place]?.textContent.trim() || value(row)]));
+      const said = (row) => (row.querySelector(`.${column}`) ?? row.cells[place])?.textContent.trim();
+      const label = new Map(rows.map((row) => [value(row), said(row) || value(row)]));
       const select = make("select", {id: `filter-${number}-${column}`, onchange: apply}, make("option", {value: ""}, words.all));
       for (const [key, text] of label) select.append(make("option", {value: key}, text));
       form.append(make("label", {for: select.id}, heads[place].textContent.trim()), select);

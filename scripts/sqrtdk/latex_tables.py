@@ -1,7 +1,10 @@
 """The tables of the report as LaTeX with booktabs: what each cell says is decided where the page's table is made."""
 
+import math
 import re
 import unicodedata
+
+import numpy as np
 
 from sqrtdk import latex, scalings
 from sqrtdk.latex import Tex, TexWords
@@ -9,7 +12,9 @@ from sqrtdk.tables import Cell, Table
 
 PACKAGES = ("array", "booktabs", "longtable", "pdflscape")
 LONGEST_FLOAT = 25
-"""A table of more rows is set over several pages."""
+"""A table of more rows is set over several pages ..."""
+TALLEST_FLOAT = 42
+"""... and one of more lines, beside which heading, caption and note still have room on a page of a standard class."""
 _SIZES = (
     ("footnotesize", "scriptsize", 80, False),
     ("scriptsize", "tiny", 85, False),
@@ -41,7 +46,7 @@ def tex(table: Table, say: TexWords, number: int, origin: str) -> str:
     rows = [
         [tuple(map(_breakable, (cell_text(cell, say), cell_note(cell, say)))) for cell in row] for row in table.rows
     ]
-    size, small, turned, widths = _layout(heads, rows)
+    size, small, turned, widths, height = _layout(heads, rows)
     columns = "".join(_column(width, flush) for width, flush in zip(widths, table.numeric, strict=True))
     caption = rf"\caption{{{say(f'{table.words}.caption', **table.values)}}}\label{{{label(table.key)}}}"
     note = say(f"{table.words}.note", **table.values)
@@ -51,7 +56,7 @@ def tex(table: Table, say: TexWords, number: int, origin: str) -> str:
         f"% Table {number} of the report, #{label(table.key)}. {origin}",
         f"% Needs \\usepackage{{{','.join(PACKAGES)}}}; refer to it by \\ref{{{label(table.key)}}}.",
     ]
-    if turned or len(rows) > LONGEST_FLOAT:
+    if turned or len(rows) > LONGEST_FLOAT or height > TALLEST_FLOAT:
         lines += _long(columns, caption, head, body, note, size, turned)
     else:
         lines += _float(columns, caption, head, body, note, size)
@@ -111,8 +116,9 @@ def cell_text(cell: Cell, say: TexWords) -> Tex:
     elif cell.word:
         found = rule(cell.text) if cell.word == "scaling" else say(cell.word)
     else:
-        # A number and its percent sign stay on one line.
-        found = Tex(str(say.put(cell.text)).replace(r" \%", r"~\%"))
+        # A number and its percent sign stay on one line, and so does an interval.
+        found = str(say.put(cell.text)).replace(r" \%", r"~\%")
+        found = Tex(re.sub(r"\[[^\[\] ]+, [^\[\] ]+\]", lambda ends: ends[0].replace(" ", "~"), found))
     said = say.text("lists.between_sentences").join(say(one.key, **_with_rule(one.values)) for one in cell.sentences)
     shown = ", ".join(rf"\texttt{{{anchor}}}" for anchor in cell.evidence)
     return Tex(f"{found}{said}{shown}")
@@ -144,22 +150,49 @@ def _column(width: float, flush_right: bool) -> str:
     return rf">{{{side}\arraybackslash}}p{{\dimexpr {width:.4f}\linewidth-2\tabcolsep\relax}}"
 
 
-def _layout(heads: list[str], rows: list[list[tuple[str, str]]]) -> tuple[str, str, bool, list[float]]:
-    """Choose the type size of the table and of notes, whether the page is turned, each column's share."""
-    least, wanted = [], []
+def _layout(heads: list[str], rows: list[list[tuple[str, str]]]) -> tuple[str, str, bool, list[float], int]:
+    """Choose the type size of the table and of notes, whether the page is turned, each column's share.
+
+    The last is how many lines all rows take then.
+    """
+    least, wanted, lengths = [], [], []
     for place, head in enumerate(heads):
-        main, notes = (["", *(row[place][part] for row in rows)] for part in (0, 1))
+        main, notes = ([row[place][part] for row in rows] for part in (0, 1))
         needs = [*map(_longest, [head, *main]), *(0.95 * _longest(note) for note in notes)]
         least.append(max(needs) + _BETWEEN)
-        wanted.append(min(max([*map(_length, main), *(0.95 * _length(note) for note in notes)]), _WIDEST) + _BETWEEN)
-    fitting = [kind for kind in _SIZES if sum(least) <= kind[2] and _lines(wanted, kind[2]) <= MOST_LINES]
-    size, small, room, turned = (fitting or _SIZES[-1:])[0]
-    wanted = [max(pair) for pair in zip(least, wanted, strict=True)]
-    spare = max(room - sum(least), 0)
-    asked = sum(wanted) - sum(least)
-    share = min(spare / asked, 1) if asked else 0
-    widths = [low + share * (high - low) for low, high in zip(least, wanted, strict=True)]
-    return size, small, turned, [width / max(sum(widths), room) for width in widths]
+        lengths.append([[_length(text), 0.95 * _length(note)] for text, note in zip(main, notes, strict=True)])
+        wanted.append(min(max(map(max, lengths[-1]), default=0), _WIDEST) + _BETWEEN)
+    lengths = np.array(lengths, dtype=float).reshape(len(heads), len(rows), 2)
+    for kind in _SIZES:
+        size, small, room, turned = kind
+        widths = _shared_out(least, lengths, room)
+        lines = np.ceil(lengths / (widths - _BETWEEN)[:, None, None]).sum(axis=2)
+        height = int(lines.max(axis=0, initial=1).sum())
+        fits = sum(least) <= room and _lines(wanted, room) <= MOST_LINES
+        if kind == _SIZES[-1] or (fits and height <= 2 * MOST_LINES * len(rows)):
+            return size, small, turned, list(widths / max(widths.sum(), room)), height
+    raise AssertionError("the last kind is always taken")
+
+
+def _shared_out(least: list[float], lengths: np.ndarray, room: int) -> np.ndarray:
+    """Give the width that columns do not need, piece by piece, to the column that makes the table most shorter.
+
+    lengths: characters of each column's cells and of the notes below them.
+    """
+    widths = np.array(least)
+    texts, most = lengths.sum(axis=2), np.maximum((lengths > 0).sum(axis=2), 1)
+
+    def lines(given):
+        # About the largest of a row's columns, but so that each of several equal ones counts.
+        return np.maximum(texts / (given - _BETWEEN)[:, None], most) ** 8
+
+    for _ in range(math.floor(room - widths.sum())):
+        now, wider = lines(widths), lines(widths + 1)
+        gain = (now.sum(axis=0) ** (1 / 8) - (now.sum(axis=0) - now + wider) ** (1 / 8)).sum(axis=1)
+        if gain.max() <= 0:
+            break
+        widths[gain.argmax()] += 1
+    return widths
 
 
 def _lines(wanted: list[float], room: int) -> float:
@@ -179,13 +212,22 @@ def _length(tex: str) -> float:
 
 
 def _formula_length(tex: str) -> float:
-    """Return the same for a formula, whose operators have space around them."""
-    fractions = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", lambda match: max(match[1], match[2], key=len), tex)
-    signs = fractions.replace(r"\sqrt", "xx").replace(r"\times", "+")
+    """Return the same for a formula: operators have space around them, scripts and fractions are in smaller type."""
+    signs = tex.replace(r"\sqrt", "xx").replace(r"\times", "+")
     signs = re.sub(r"\\(?:mathrm|mbox|left|right|bar|tilde|hat|,|;)", "", signs)
-    signs = re.sub(r"\\[a-zA-Z]+ ?|\\.", "x", signs)
-    signs = re.sub(r"[{}$^_]", "", signs)
-    return len(signs.replace(" ", "")) * 1.1 + 1.5 * sum(signs.count(sign) for sign in "+=<>-")
+    signs = re.sub(r"\\(?!frac)[a-zA-Z]+ ?|\\[^a-zA-Z]", "x", signs)
+    smaller = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", lambda match: "x" + _smaller(match[1], match[2]), signs)
+    scripts = r"[_^](\{[^{}]*\}|.)(?:[_^](\{[^{}]*\}|.))?"
+    smaller = re.sub(scripts, lambda match: _smaller(match[1], match[2] or ""), smaller)
+    signs = re.sub(r"\\frac|[{}$^_ ]", "", smaller)
+    return len(signs) * 1.1 + 1.5 * sum(signs.count(sign) for sign in "+=<>-")
+
+
+def _smaller(above: str, below: str) -> str:
+    """Return as many signs as two pieces of small type take above each other."""
+    pieces = (re.sub(r"[{}^_ ]", "", piece) for piece in (above, below))
+    widest = max(len(piece) + 0.5 * sum(sign.isupper() or sign in "+-=" for sign in piece) for piece in pieces)
+    return "x" * math.ceil(0.75 * widest)
 
 
 def _square(sign: str) -> bool:

@@ -13,6 +13,8 @@ class MissingPart(ValueError):
 
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
 
+_BEFORE_PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
+
 
 def _named(pairs: str) -> dict[str, str]:
     words = pairs.split()
@@ -196,12 +198,15 @@ def symbols(text: str) -> list[tuple[str, bool]]:
 
 
 def glued(html: Markup) -> Markup:
-    """Keep a short formula on one line with the bracket or the comma beside it: a browser may break there."""
+    """Keep a short formula on one line with the bracket or the comma beside it, and a number with its percent sign.
+
+    A browser may break there.
+    """
 
     def join(match: re.Match) -> str:
         return f'<span class="together">{match[0]}</span>' if match[1] or match[3] else match[0]
 
-    return Markup(_BESIDE_FORMULA.sub(join, html))
+    return Markup(_BEFORE_PERCENT.sub("\N{NO-BREAK SPACE}", _BESIDE_FORMULA.sub(join, html)))
 
 
 _MATH = re.compile(r"<math.*?</math>", re.DOTALL)

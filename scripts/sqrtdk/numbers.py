@@ -19,8 +19,12 @@ def _exponent(value: float) -> int:
 
 
 def _round(value: float, place: int) -> Decimal:
-    """Round to the decimal place 10**place, half to even, exactly as the shortest spelling of the float says."""
-    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(place), rounding=ROUND_HALF_EVEN)
+    """Round to the decimal place 10**place, half to even, exactly as the shortest spelling of the float says.
+
+    What rounds to zero has no sign.
+    """
+    found = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(place), rounding=ROUND_HALF_EVEN)
+    return found or found.copy_abs()
 
 
 def _error_place(se: float) -> int:

@@ -6,12 +6,18 @@ import zlib
 
 _OBJECT = re.compile(rb"(\d+) 0 obj\b(.*?)\bendobj", re.DOTALL)
 _STREAM = re.compile(rb"stream\r?\n(.*)\r?\nendstream", re.DOTALL)
+# A glyph that a font has for a sign and for the radical that looks the same may come back as the radical. NFKC knows
+# few of those; the signs are those of Unicode's EquivalentUnifiedIdeograph.txt.
+_RADICALS = str.maketrans(
+    "⺁⺄⺈⺊⺌⺎⺒⺜⺝⺠⺧⺩⺫⺬⺮⺶⺼⺽⻄⻅⻆⻉⻊⻋⻑⻓⻔⻗⻘⻙⻚⻛⻜⻝⻡⻢⻣⻤⻥⻦⻧⻨⻩⻫⻬⻮⻰",
+    "厂乙刀卜小兀巳日月民牛王目示竹羊肉臼西见角贝足车長长门雨青韦页风飞食首马骨鬼鱼鸟卤麦黄斉齐齿龙",
+)
 _GLYPH = re.compile(rb"^<([0-9A-F]+)> <([0-9A-F]+)>(?: <([0-9A-F]+)>)?$", re.MULTILINE)
 
 
 def squeeze(text: str) -> str:
     """Return the letters alone: mathematical ones as plain ones, no space, no root sign (a page draws its own)."""
-    return re.sub(r"[\s√]", "", unicodedata.normalize("NFKC", text))
+    return re.sub(r"[\s√]", "", unicodedata.normalize("NFKC", text).translate(_RADICALS))
 
 
 def pdf_text(data: bytes) -> str:

@@ -144,6 +144,20 @@ def test_a_table_may_name_columns_to_choose_from(visit, report, tmp_path):
     assert table.locator("output").inner_text() == "0 of 3 rows"
 
 
+def test_claims_are_chosen_by_verdict_and_groups_without_one_go(page):
+    table = page.locator("#tab-claims")
+    rows = table.locator("tr[id]")
+    verdict = table.get_by_label("Verdict and evidence", exact=True)
+    assert "✗ fails" in verdict.locator("option").all_inner_texts()
+    verdict.select_option("opinion")
+    shown = [row.get_attribute("id") for row in rows.all() if row.is_visible()]
+    assert shown == ["claim-C26", "claim-C29"]
+    assert [row.is_visible() for row in table.locator(".group").all()] == [False, True, False]
+    assert table.locator("output").inner_text() == "2 of 56 rows"
+    page.emulate_media(media="print")
+    assert all(row.is_visible() for row in table.locator("tbody tr").all())
+
+
 @pytest.mark.parametrize(("system", "chosen"), [("light", "dark"), ("dark", "light")])
 def test_theme_is_the_systems_until_another_is_chosen_and_is_kept(visit, report, system, chosen):
     page = visit(report, color_scheme=system).page

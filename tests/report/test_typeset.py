@@ -13,6 +13,7 @@ import publish_figures
 from sqrtdk import contents, figures, latex, latex_tables, rendering, words
 from sqrtdk.claims import tex as claims_in_tex
 from sqrtdk.figures import load
+from sqrtdk.tables import Cell, Table
 
 HOSTILE = "a&%$#_{}~^\\b\"'`<>|"
 LANGUAGES = sorted(folder.name for folder in (ROOT / "report/words").iterdir() if (folder / "tables.yaml").exists())
@@ -117,6 +118,20 @@ def test_names_of_any_kind_typeset(tmp_path):
 
 
 @pytest.mark.latex
+def test_a_table_goes_over_pages_where_it_has_many_rows_or_high_ones():
+    say = latex.TexWords(words.read(ROOT / "report", "en"), {}, {})
+
+    def made(rows: int, text: str) -> str:
+        row = (Cell("0.11 [0.034, 0.19]"), *[Cell(text)] * 3)
+        columns = ("situation", "use", "measured", "evidence")
+        return latex_tables.tex(Table("practice", columns, (row,) * rows, {}, room="article"), say, 1, "")
+
+    assert r"\begin{longtable}" not in made(12, "some words")
+    assert r"\begin{longtable}" in made(12, "some words " * 12)
+    assert r"\begin{longtable}" in made(30, "some words")
+    assert "0.11 [0.034,~0.19]" in made(1, "some words")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_path):
     import draw_figure
@@ -135,7 +150,8 @@ def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_pat
     package, before, after = AROUND.get(language, ("", "", ""))
     body = f"See Figure~\\ref{{fig:sqrtdk-{FIGURE}}} and \\cite{{sqrtdk-{FIGURE}}}.\\input{{fig-{FIGURE}.tex}}"
     body += f"\\bibliographystyle{{plain}}\\bibliography{{fig-{FIGURE}}}"
-    preamble = "\\usepackage{graphicx}\\setkeys{Gin}{width=\\linewidth}" + package
+    size = "width=\\linewidth,height=.7\\textheight,keepaspectratio"  # as README.md has it
+    preamble = f"\\usepackage{{graphicx}}\\setkeys{{Gin}}{{{size}}}{package}"
     text, complaints = typeset(tmp_path, "text", document(preamble, before + body + after), bibliography=True)
     assert complaints == []
     words_of = json.loads((tmp_path / f"fig-{FIGURE}.json").read_text(encoding="utf-8"))

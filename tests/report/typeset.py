@@ -24,7 +24,7 @@ def typeset(folder: Path, name: str, text: str, bibliography: bool = False) -> t
         assert done.returncode == 0, done.stdout[-4000:]
     log = re.sub(r"(?<=.{79})\n", "", (folder / f"{name}.log").read_text(encoding="utf-8", errors="replace"))
     complaints = re.findall(
-        r"^(?:!.*|LaTeX Warning: .*(?:undefined|multiply).*|Missing character.*)$", log, re.MULTILINE
+        r"^(?:!.*|LaTeX Warning: .*(?:undefined|multiply|too large for page).*|Missing character.*)$", log, re.MULTILINE
     )
     complaints += [
         line for line, by in re.findall(r"^(Overfull \\hbox \(([\d.]+)pt.*)$", log, re.M) if float(by) > SEEN

@@ -30,6 +30,12 @@ def test_a_value_is_rounded_by_its_own_error(value, se, text):
     assert numbers.with_error(value, se) == text
 
 
+def test_what_rounds_to_zero_has_no_sign():
+    assert numbers.with_error(-0.0001, 0.004) == "0.000(4)"
+    assert numbers.with_error(-1e-7, 6e-6) == "0(6) × 10⁻⁶"
+    assert numbers.plus_minus(-0.0001, 0.004) == "0.000 ± 0.004"
+
+
 def test_plus_minus_rounds_as_brackets_do():
     assert numbers.plus_minus(0.9999, 0.00014) == "0.99990 ± 0.00014"
     assert numbers.plus_minus(16777216.0, 18000.0) == "(1.6777 ± 0.0018) × 10⁷"

@@ -161,6 +161,7 @@ def test_formula_keeps_its_comma_on_the_line():
 
 
 def test_formula_in_chinese_keeps_its_marks_on_the_line_and_no_more():
+    assert glued(Markup("a 95 % interval, 6(1) %, not all %")) == "a 95\u00a0% interval, 6(1)\u00a0%, not all %"
     assert glued(Markup("在<math>x</math>处，乙")) == "在<math>x</math>处，乙"
     assert glued(Markup("在 <math>x</math>，因此")) == '在 <span class="together"><math>x</math>，</span>因此'
     assert glued(Markup("宽头（<math>x</math>，甲")) == '宽头<span class="together">（<math>x</math>，</span>甲'

@@ -102,13 +102,13 @@ def test_the_panel_starts_near_the_question_and_may_be_absent():
 def test_the_words_of_the_figure_follow_the_numbers():
     frames = synthetic.frames()
     words = describe("typical-rows", frames)
-    assert "half of the attention is on one key without a scale" in words.reading
+    assert "half of the attention takes one key without a scale" in words.reading
     rows = frames["typical_rows"]
     top = rows[(rows["d_k"] == 256) & (rows["n_keys"] == 256) & (rows["scaling"] == "none")].iloc[0]
     assert f"{numbers.with_error(top['estimate'], top['se'])} over 256 keys" in words.alt
     turned = rows.assign(scaling=rows["scaling"].replace({"none": "1/d_k", "1/d_k": "none"}))
     reading = describe("typical-rows", {"typical_rows": turned}).reading
-    assert "more than the 16 largest keys without a scale" in reading
+    assert "more than 16 keys without a scale" in reading
 
 
 def test_no_row_is_said_and_not_an_error():

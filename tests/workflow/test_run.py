@@ -301,6 +301,7 @@ class TestWalk:
         log = (walked / "paper.log").read_text(encoding="utf-8", errors="replace")
         assert "undefined" not in log
         assert "Overfull" not in log
+        assert "too large for page" not in log
 
 
 class TestCopy:

@@ -30,7 +30,7 @@ def five_sentences(frames: dict[str, pd.DataFrame], setting: Setting) -> list[Po
     """Return the five sentences of a run in their order, each chosen by its numbers."""
     return [
         Point("why", (why(frames, setting),), ("fig-variance-law", "tab-variance-laws")),
-        Point("when", (when(frames, setting),), ("fig-exponents", "tab-ensembles", "fig-real-heads")),
+        Point("when", (when(frames, setting),), ("fig-exponents", "tab-ensembles", "tab-real-heads")),
         Point("softmax", (softmax(frames["softmax_saturation"], setting),), ("fig-saturation", "tab-contrast")),
         Point("gradient", (gradient(frames["gradient_magnitude"], setting),), ("fig-gradients", "tab-gradients")),
         Point("training", (training(frames),), ("fig-training-curves", "tab-training")),

@@ -51,7 +51,7 @@ def questions(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame],
         Point("qk_norm", qk_norm(frames, shipped), ("tab-normalisation", "tab-mistakes", "tab-training-shipped")),
         Point("precision", precision(frames), ("fig-rounding", "tab-rounding")),
         Point("keys", keys(frames, setting), ("fig-saturation", "fig-freezing", "fig-phase-map")),
-        Point("heads", heads(frames), ("fig-real-heads", "tab-audit")),
+        Point("heads", heads(frames), ("tab-real-heads", "tab-audit")),
     ]
     return [point for point in found if point.sentences]
 

@@ -90,7 +90,8 @@ def _refuse(axes, place, row) -> None:
     words = "not estimable"
     if row.reason == row.reason:
         # The cause; its consequence stands in the words beside the figure.
-        words = "\n".join(textwrap.wrap(f"{words}: {row.reason.split(', so')[0]}", 34)[:2])
+        cause = row.reason.split(", so")[0].removeprefix("the components have ")
+        words = "\n".join(textwrap.wrap(f"{words}: {cause}", 40)[:2])
     text = axes.text(0.02, place, words, transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
     text.set(linespacing=0.95, in_layout=False)
 
