@@ -70,7 +70,11 @@ def _files(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def use_this_python() -> None:
-    """Let jobs find the Python that runs Snakemake, also when its environment was not activated."""
+    """Let jobs find the Python that runs Snakemake, also when its environment was not activated.
+
+    Hundreds of them load the same modules: what the first one compiles is kept, as Python does unless told otherwise.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 

@@ -1,10 +1,22 @@
-"""Results without a record of what they were made from are not taken for those of another configuration."""
+"""Jobs run with this Python; results without a record of what they were made from are not taken for another run's."""
 
 import json
+import os
+import sys
+from pathlib import Path
 
 import pytest
 
 import workflow_support
+
+
+def test_jobs_find_this_python_and_keep_what_they_compile(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    workflow_support.use_this_python()
+    assert os.environ["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/nowhere"]
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+
 
 SETTINGS = {"seed": 1, "d_k": [4, 8], "precision": 0.1}
 
