@@ -84,9 +84,17 @@ def styled(draw):
             # Laid out once: every format gets the same places, and saving three files costs one layout.
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
+            _settle(figure)
             return figure
 
     return drawn
+
+
+def _settle(figure) -> None:
+    """Round the places of axes: the solver of the layout may end on another last digit in another run."""
+    for axes in figure.get_axes():
+        place = axes.get_position(original=True)
+        axes.set_position([round(value, 6) for value in place.bounds], which="original")
 
 
 def save(figure, kind: str, target: Target = TARGETS["report"]) -> bytes:
