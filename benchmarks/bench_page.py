@@ -44,7 +44,7 @@ The time beyond the floor goes into the scores: converting them to double precis
 for the third and fourth moments, and keeping a million for the quartiles. A block of m queries and m keys has
 m/(2 d_k) scores for each random number, so this weighs most where blocks are much higher than wide, and at small
 d_k, where also each product of small matrices is a call of its own. Tried: whole blocks summed at a time where a block
-is a stack of products (kept: it took two thirds of that time at d_k = 1 and a third at 8); pieces of 2^14 to 2^17
+is a stack of products (kept: it spares a third to a half of that time up to d_k = 8); pieces of 2^14 to 2^17
 scores (2^15 is best); squares in memory that is kept, and squares of a row from the sum over the block (kept); scores
 laid out with the products last (slower from d_k = 8 on); sums of powers without scores at d_k = 1, and row sums from
 the sum of the keys (not kept: quartiles and histogram need the scores, and single precision would lose digits).
