@@ -1,9 +1,10 @@
 """LaTeX for the tests that typeset: what the system has. Where there is none, the run says so loudly."""
 
 import functools
-import os
 import shutil
 import subprocess
+
+from needs import Need
 
 PROGRAMS = ("pdflatex", "bibtex", "kpsewhich")
 FILES = (
@@ -27,23 +28,16 @@ def missing() -> str:
     )
 
 
+LATEX = Need("latex", "typesets a document with the system's LaTeX", missing, "NO DOCUMENT WAS TYPESET")
+
+
 def pytest_configure(config):
-    config.addinivalue_line("markers", "latex: typesets a document with the system's LaTeX")
+    LATEX.register(config)
 
 
 def pytest_collection_modifyitems(config, items):
-    if not missing() or os.environ.get("CI"):
-        return  # in CI they fail
-    out = [item for item in items if item.get_closest_marker("latex")]
-    if out:
-        items[:] = [item for item in items if item not in out]
-        config.hook.pytest_deselected(items=out)
+    LATEX.leave_out(config, items)
 
 
 def pytest_terminal_summary(terminalreporter):
-    # Not by what was deselected: with pytest-xdist that happens in another process.
-    if missing() and not os.environ.get("CI"):
-        terminalreporter.section("NO DOCUMENT WAS TYPESET", sep="!", red=True, bold=True)
-        terminalreporter.line(
-            f"Its tests were left out because this machine lacks {missing()} (LaTeX: see .ci/run).", red=True
-        )
+    LATEX.say(terminalreporter)

@@ -159,20 +159,6 @@ def count(number: float) -> str:
     return f"{int(number):,}".replace(",", "\u202f") if number >= 1e4 else str(int(number))
 
 
-def count_range(values) -> str:
-    """Spell counts by their range: 64, or 64–4096."""
-    low, high = count(min(values)), count(max(values))
-    return low if low == high else f"{low}–{high}"
-
-
-def listing(items: list[str], last: str = "and") -> str:
-    """Join words as in a sentence: a, b and c. With `last` a comma: a, b, c. Nothing to join gives `none`."""
-    items = list(items)
-    if len(items) < 2 or last == ",":
-        return ", ".join(items) or "none"
-    return f"{', '.join(items[:-1])} {last} {items[-1]}"
-
-
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Spell a number with its noun: 1 cell, 2 cells."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"

@@ -5,7 +5,7 @@
 The cluster has two nodes and no accounting. While the run goes on, one job is cancelled and another one's processes
 are killed; both must be retried, and the run must end well. Needs root and Debian, for Slurm is installed with apt.
 
-    python tests/cluster/check_slurm.py --configfile config/quick.yaml --folder /tmp/elsewhere --local finished/run
+    python tests/cluster/check_slurm.py --configfile config/quick.yaml --folder elsewhere --local finished/run
 """
 
 import argparse

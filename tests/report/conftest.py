@@ -2,12 +2,13 @@
 
 import functools
 import importlib.util
-import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+
+from needs import Need
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "unit")]
 
@@ -34,24 +35,21 @@ def executable() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
+BROWSER = Need(
+    "browser", "opens the report in the system's chromium", missing, "THE REPORT WAS NOT OPENED IN A BROWSER"
+)
+
+
 def pytest_configure(config):
-    config.addinivalue_line("markers", "browser: opens the report in the system's chromium")
+    BROWSER.register(config)
 
 
 def pytest_collection_modifyitems(config, items):
-    if not missing() or os.environ.get("CI"):
-        return  # in CI the fixture fails
-    out = [item for item in items if item.get_closest_marker("browser")]
-    if out:
-        items[:] = [item for item in items if item not in out]
-        config.hook.pytest_deselected(items=out)
+    BROWSER.leave_out(config, items)
 
 
 def pytest_terminal_summary(terminalreporter):
-    # Not by what was deselected: with pytest-xdist that happens in another process.
-    if missing() and not os.environ.get("CI"):
-        terminalreporter.section("THE REPORT WAS NOT OPENED IN A BROWSER", sep="!", red=True, bold=True)
-        terminalreporter.line(f"Its browser tests were left out because this machine lacks {missing()}.", red=True)
+    BROWSER.say(terminalreporter)
 
 
 @pytest.fixture(scope="session")

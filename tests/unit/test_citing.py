@@ -4,6 +4,7 @@ import re
 
 import pytest
 from figure_cases import title
+from tex_cases import balanced
 
 from sqrtdk import citing, figures
 
@@ -14,22 +15,13 @@ def _fields(entry: str) -> dict[str, str]:
     return dict(re.findall(r"^  (\w+) *= \{(.*)\},?$", entry, re.MULTILINE))
 
 
-def _balanced(text: str) -> bool:
-    depth = 0
-    for sign in re.sub(r"\\[{}]", "", text):
-        depth += {"{": 1, "}": -1}.get(sign, 0)
-        if depth < 0:
-            return False
-    return depth == 0
-
-
 @pytest.mark.parametrize("name", figures.names())
 def test_every_figure_has_an_entry_with_its_data_and_version(name):
     number = figures.load(name).NUMBER
     entry = citing.figure_entry(name, number, title(name), "1.2.3", HASH)
     assert entry.startswith(f"@misc{{sqrtdk-{name},\n")
     assert entry.endswith("\n}\n")
-    assert _balanced(entry)
+    assert balanced(entry)
     fields = _fields(entry)
     assert list(fields) == ["title", "author", "year", "howpublished", "note"]
     assert f"sqrtdk 1.2.3, figure {number} ({name})" == fields["howpublished"]
@@ -41,7 +33,7 @@ def test_every_figure_has_an_entry_with_its_data_and_version(name):
 def test_plain_text_becomes_tex():
     assert citing.tex("q·k against √d_k and d_k") == r"$q \cdot k$ against $\sqrt{d_k}$ and $d_k$"
     assert citing.tex("50 % of a_b & {c} #1 \\") == r"50 \% of a\_b \& \{c\} \#1 \textbackslash{}"
-    assert _balanced(citing.tex("}{ \\ $x_{"))
+    assert balanced(citing.tex("}{ \\ $x_{"))
 
 
 def test_other_data_other_entry_and_the_same_data_the_same_entry():

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tex_cases import balanced
 
 from sqrtdk import latex
 from sqrtdk.mathml import MissingPart
@@ -18,15 +19,6 @@ COMMANDS = {
     "textbar",
     "textasciigrave",
 }
-
-
-def balanced(tex: str) -> bool:
-    depth = 0
-    for sign in re.sub(r"\\[{}]", "", tex):
-        depth += {"{": 1, "}": -1}.get(sign, 0)
-        if depth < 0:
-            return False
-    return depth == 0
 
 
 @pytest.mark.parametrize("spell", [latex.text, latex.prose])
