@@ -21,7 +21,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 import numpy as np  # noqa: E402 - after the environment and the path are set
 
-from sqrtdk.monitor import AttentionMonitor  # noqa: E402
+from sqrtdk.heads.monitor import AttentionMonitor  # noqa: E402
 
 READ = "import sys, numpy; [array.sum() for array in numpy.load(sys.argv[1]).values()]"
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from bench_timing import Goal, Line, Spread, in_turn, number, ratios
 
-from sqrtdk import blocks, ensembles, gradients, moments, softmax, streams
+from sqrtdk.rows import gradients, softmax
+from sqrtdk.sampling import blocks, ensembles, moments, streams
 
 PRECISION = 1e-3
 PLAIN_SCALARS = 2**21

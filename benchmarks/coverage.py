@@ -24,8 +24,8 @@ import numpy as np  # noqa: E402 - after the environment and the path are set
 import yaml  # noqa: E402
 from scipy import special  # noqa: E402
 
-from sqrtdk import ensembles, laws, local_laws, moments  # noqa: E402
-from sqrtdk.config_rules import specification  # noqa: E402
+from sqrtdk.config.rules import specification  # noqa: E402
+from sqrtdk.sampling import ensembles, laws, local_laws, moments  # noqa: E402
 
 WIDTHS = (4, 8, 16, 32, 64, 128)
 QUANTITIES = ("variance", "exponent", "local exponent")

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk.audit import InputError
-from sqrtdk.audit.conventions import convention, scale
-from sqrtdk.audit.diagnoses import Options
-from sqrtdk.audit.heads import read_dumps
-from sqrtdk.audit.verdict import COLUMNS, audit
+from sqrtdk.heads.conventions import convention, scale
+from sqrtdk.heads.diagnoses import Options
+from sqrtdk.heads.dumps import read_dumps
+from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.verdict import COLUMNS, audit
 
 
 def audit_heads(dumps: dict, files: list[Path], output: Path):

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import claim_checks, heads, variants
+from sqrtdk.heads import enumeration
+from sqrtdk.studies import claim_checks
+from sqrtdk.variants import notation
 
 
 def check_claims(seed: int, scalings: list, files: list[Path], output: Path):
@@ -15,8 +17,8 @@ def check_claims(seed: int, scalings: list, files: list[Path], output: Path):
 def trained(files: list[Path], scalings: list[str]) -> Iterator[tuple]:
     """Yield queries, keys and scale factor of each head; a rule without a constant factor has no logits to look at."""
     for file, scaling in zip(files, scalings, strict=True):
-        dump = heads.read_dump(file)
-        factor = variants.parse(scaling).factor(dump.q.shape[-1], dump.k.shape[-2])
+        dump = enumeration.read_dump(file)
+        factor = notation.parse(scaling).factor(dump.q.shape[-1], dump.k.shape[-2])
         if factor is not None:
             for queries, keys in zip(dump.q, dump.k, strict=True):
                 for q, k in zip(queries, keys, strict=True):

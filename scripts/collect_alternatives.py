@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from program import read_rows, run, write_rows
-from sqrtdk import random_energy, row_theory, variants
+from sqrtdk.theory import gaussian_rows, random_energy
+from sqrtdk.variants import notation
 
 
 def collect_alternatives(cells: list[Path], theory: list[Path], output: Path):
@@ -16,15 +17,15 @@ def collect_alternatives(cells: list[Path], theory: list[Path], output: Path):
             if key not in known:
                 known[key] = _theory(*key, averages[key[2]])
             row["exact"] = row["exact"] or known[key].get(row["measure"])
-            rows.append({"variant": row["variant"], "kind": variants.kind(row["variant"]), **row})
+            rows.append({"variant": row["variant"], "kind": notation.kind(row["variant"]), **row})
     write_rows(output, rows)
 
 
 def _theory(variant: str, d_k: int, n_keys: int, averages) -> dict[str, float]:
-    factor = variants.parse(variant).factor(d_k, n_keys)
+    factor = notation.parse(variant).factor(d_k, n_keys)
     if factor is None:
         return {}
-    return row_theory.measures(row_theory.mixture([(1.0, 1.0, d_k)]), n_keys, factor, averages)
+    return gaussian_rows.measures(gaussian_rows.mixture([(1.0, 1.0, d_k)]), n_keys, factor, averages)
 
 
 if __name__ == "__main__":

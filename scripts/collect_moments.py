@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import heads as real
-from sqrtdk import moments as simulated
+from sqrtdk.heads import enumeration as real
+from sqrtdk.sampling import moments as simulated
 
 
 def collect_moments(

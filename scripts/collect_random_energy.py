@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from program import read_rows, run, write_rows
-from sqrtdk import asymptotics, energy_grid, random_energy
+from sqrtdk.theory import asymptotics, energy_grid, random_energy
 
 CURVES = ("entropy", "participation_ratio", "jacobian_frobenius", "jacobian_trace", "jacobian_median")
 MOST = 100

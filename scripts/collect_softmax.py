@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from program import read_rows, run, write_rows
-from sqrtdk import ensembles, random_energy, row_theory
-from sqrtdk.variants import parse
+from sqrtdk.sampling import ensembles
+from sqrtdk.theory import gaussian_rows, random_energy
+from sqrtdk.variants.notation import parse
 
 
 def collect_softmax(
@@ -23,7 +24,7 @@ def collect_softmax(
     """
     averages = {int(path.stem): random_energy.Interpolated(random_energy.read(path)) for path in theory}
     mixtures = {
-        (name, d_k): row_theory.mixture(spectrum)
+        (name, d_k): gaussian_rows.mixture(spectrum)
         for name, spec in exact.items()
         for d_k in cells[name]
         if (spectrum := ensembles.build(spec).row_spectrum(d_k))
@@ -40,9 +41,9 @@ def collect_softmax(
                         key = name, d_k, int(row["n_keys"]), row["scaling"]
                         if key not in known:
                             factor = parse(key[3]).factor(d_k, key[2])
-                            known[key] = (
-                                {} if factor is None else row_theory.measures(mixed, key[2], factor, averages[key[2]])
-                            )
+                            known[key] = {}
+                            if factor is not None:
+                                known[key] = gaussian_rows.measures(mixed, key[2], factor, averages[key[2]])
                         row["theory"] = known[key].get(row["measure"])
                     rows.append(row)
         write_rows(output, rows)

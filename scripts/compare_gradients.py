@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import read_rows, run, write_rows
-from sqrtdk import crossovers
+from sqrtdk.studies import crossovers
 
 NUMBERS = ("estimate", "se", "median", "median_se", "theory")
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import tiny_gradients
+from sqrtdk.studies import tiny_gradients
 
 
 def count_tiny_gradients(n_rows: int, seed: int, output: Path):

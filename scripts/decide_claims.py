@@ -4,7 +4,7 @@ from pathlib import Path
 
 from program import run, write_rows
 from sqrtdk.claims import ledger
-from sqrtdk.figures import read
+from sqrtdk.results.reading import read
 
 
 def decide_claims(results: list[Path], shipped_training: list[Path], ensembles: dict, output: Path):

@@ -4,14 +4,15 @@ import json
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk import heads, variants
+from sqrtdk.heads import enumeration
+from sqrtdk.variants import notation
 
 
 def describe_heads(dump: str, file: Path, scaling: str, output: Path):
     """Write one JSON list of heads."""
-    arrays = heads.read_dump(file)
+    arrays = enumeration.read_dump(file)
     d_k, n_tokens = arrays.q.shape[-1], arrays.k.shape[-2]
-    rows = heads.describe_dump(arrays, dump, scaling, variants.parse(scaling).factor(d_k, n_tokens))
+    rows = enumeration.describe_dump(arrays, dump, scaling, notation.parse(scaling).factor(d_k, n_tokens))
     write_text(output, json.dumps(rows, allow_nan=False) + "\n")
 
 

@@ -4,9 +4,9 @@ import json as json_format
 from pathlib import Path
 
 from program import run, write_bytes, write_frame, write_text
-from sqrtdk import figures
-from sqrtdk.figures import saving, speaking
+from sqrtdk.figures import catalogue, saving, speaking
 from sqrtdk.figures.targets import TARGETS
+from sqrtdk.results import reading
 
 DIGITS = 6
 """Significant digits of plotted data."""
@@ -18,8 +18,8 @@ def draw_figure(figure: str, data: list[Path], target: str, svg: Path, pdf: Path
     figure: its id. data: the tables that it needs, each named as in results/. target: where it will stand.
     The others are the files to write.
     """
-    module = figures.load(figure)
-    frames = figures.read(data)
+    module = catalogue.load(figure)
+    frames = reading.read(data)
     missing = [name for name in module.INPUTS if name not in frames]
     if missing:
         raise SystemExit(f"figure {figure} needs these tables among --data: {', '.join(missing)}")

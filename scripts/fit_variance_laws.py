@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from program import run, write_frame
-from sqrtdk import local_laws
-from sqrtdk.laws import fit_mean_laws, fit_spread_laws, fit_variance_laws
+from sqrtdk.sampling import local_laws
+from sqrtdk.sampling.laws import fit_mean_laws, fit_spread_laws, fit_variance_laws
 
 
 def main(

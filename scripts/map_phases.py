@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import phases, random_energy
+from sqrtdk.studies import phases
+from sqrtdk.theory import random_energy
 
 
 def map_phases(theory: list[Path], scalings: list, phase_map: Path, frontier: Path, entropy_scale: Path):

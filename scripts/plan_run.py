@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from program import write_text
-from sqrtdk import config, costs, planning
+from sqrtdk.config import costs, planning, validation
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "resources/costs.yaml"
@@ -43,12 +43,12 @@ def read_configuration(overlays: list[Path]) -> dict:
         else:
             values.append({} if value is None else value)
             if not isinstance(values[-1], dict):
-                reasons[path] = f"holds {config.show(value)}; allowed: a mapping of keys to values"
+                reasons[path] = f"holds {validation.show(value)}; allowed: a mapping of keys to values"
     if reasons:
         named = ((("configfile",), str(path), f"{path} {reason}") for path, reason in reasons.items())
-        raise config.ConfigError(config.Problem(*parts) for parts in named)
-    schema = config.load_schema(ROOT / "workflow/schemas/config.schema.yaml")
-    return config.validate(planning.merged(*values), schema, files=reversed(files), folders=[Path("."), ROOT])
+        raise validation.ConfigError(validation.Problem(*parts) for parts in named)
+    schema = validation.load_schema(ROOT / "workflow/schemas/config.schema.yaml")
+    return validation.validate(planning.merged(*values), schema, files=reversed(files), folders=[Path("."), ROOT])
 
 
 def table_text(forecast: costs.Forecast, cores: list[int]) -> str:
@@ -107,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         print(plan_text(given.configfile, given.cores))
-    except config.ConfigError as error:
+    except validation.ConfigError as error:
         print(error, file=sys.stderr)
         return 1
     return 0

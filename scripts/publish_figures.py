@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 from program import run, write_bytes, write_text
-from sqrtdk import __version__, citing, figures, provenance
-from sqrtdk import words as language_words
-from sqrtdk.figures import speaking, stamping
+from sqrtdk import __version__
+from sqrtdk.figures import catalogue, speaking, stamping
+from sqrtdk.report import citing, provenance
+from sqrtdk.words import texts as language_words
 
 
 def publish_figures(drawn: list[Path], words: list[Path], language: str, run_record: Path, target: str, output: Path):
@@ -27,7 +28,7 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
         spoken = speaking.words(say, record["id"], record["words"])
         files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"])
         record = {name: record[name] for name in ("id", "number", "inputs")}
-        record |= spoken | {"licence": figures.LICENCE, "licence_url": figures.LICENCE_URL, "files": files}
+        record |= spoken | {"licence": catalogue.LICENCE, "licence_url": catalogue.LICENCE_URL, "files": files}
         path = output.parent / f"fig-{record['id']}.json"
         write_text(path, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
         write_text(

@@ -7,10 +7,14 @@ from pathlib import Path
 from markupsafe import Markup
 
 from program import run, write_text
-from sqrtdk import __version__, answers, contents, explore, numbers, rendering, tables, training_answers
-from sqrtdk.article import design, five_sentences, questions, workflow
-from sqrtdk.figures import inline, read
-from sqrtdk.provenance import report_entry
+from sqrtdk import __version__
+from sqrtdk.figures import inline
+from sqrtdk.report import answers, contents, explore, rendering, training_answers
+from sqrtdk.report.article import design, five_sentences, questions, workflow
+from sqrtdk.report.provenance import report_entry
+from sqrtdk.report.tables import making
+from sqrtdk.results.reading import read
+from sqrtdk.words import numbers
 
 SHIPPED = "minilm-l6-qk.npz"
 
@@ -38,7 +42,7 @@ def render_report(
     follows = answers.follows(frames, at) | training_answers.follows(frames)
     sheet = inline.Sheet()
     shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent, sheet)]
-    simulated = tables.simulated(frames["moments"])
+    simulated = making.simulated(frames["moments"])
     found = contents.report_tables(frames, longer, configuration, language)
     context = {
         "title": title,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk.attention_maps import attention_maps
+from sqrtdk.studies.attention_maps import attention_maps
 
 
 def sample_attention_maps(seed: int, output: Path):

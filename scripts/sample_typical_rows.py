@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk.typical_rows import typical_rows
+from sqrtdk.studies.typical_rows import typical_rows
 
 
 def sample_typical_rows(d_k: list, n_keys: list, scalings: list, n_logits: int, seed: int, output: Path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from program import read_rows, run, write_rows, write_text
-from sqrtdk import config
+from sqrtdk.config import validation
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ("training_summary", "training_verdicts", "training_transfer")
@@ -33,8 +33,8 @@ def configuration() -> dict:
     files = [ROOT / "config/train.yaml", ROOT / "config/config.yaml"]
     overlay, base = (yaml.safe_load(file.read_text("utf-8")) for file in files)
     merged = base | {"training": base["training"] | overlay["training"]}
-    schema = config.load_schema(ROOT / "workflow/schemas/config.schema.yaml")
-    found = config.validate(merged, schema, files=files, folders=[ROOT])
+    schema = validation.load_schema(ROOT / "workflow/schemas/config.schema.yaml")
+    found = validation.validate(merged, schema, files=files, folders=[ROOT])
     return {"seed": found["seed"], "training": found["training"]}
 
 

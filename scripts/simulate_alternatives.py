@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import alternatives
+from sqrtdk.studies import alternatives
 
 
 def simulate_alternatives(d_k: int, n_keys: list, variants: list, seed: int, output: Path):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import depth
+from sqrtdk.studies import depth
 
 
 def simulate_depth(n_stacks: int, seed: int, output: Path):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import initialisation
+from sqrtdk.studies import initialisation
 
 
 def simulate_initialisation(n_draws: int, seed: int, output: Path):

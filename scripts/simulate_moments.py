@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk import ensembles, moments
+from sqrtdk.sampling import ensembles, moments
 
 
 def simulate_moments(ensemble: str, spec: dict, d_k: int, seed: int, precision: float, max_scalars: float, cell: Path):

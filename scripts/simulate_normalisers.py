@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import normalisation
+from sqrtdk.studies import normalisation
 
 
 def simulate_normalisers(seed: int, n_logits: int, normalisers: Path, linear_attention: Path):

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import planted
+from sqrtdk.studies import planted_key
 
 
 def simulate_planted_key(cosines: list, scalings: list, n_others: int, seed: int, weights: Path, capacity: Path):
     """Write one table of weights and retrievals against the number of keys, and one of the capacities."""
-    key_rows, capacity_rows = planted.table(cosines, scalings, n_others, seed)
+    key_rows, capacity_rows = planted_key.table(cosines, scalings, n_others, seed)
     write_rows(weights, key_rows)
     write_rows(capacity, capacity_rows)
 

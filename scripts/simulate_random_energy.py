@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk.energy_grid import simulate
+from sqrtdk.theory.energy_grid import simulate
 
 
 def simulate_random_energy(n_keys: int, logit_std: list, seed: int, n_draws: int, output: Path):

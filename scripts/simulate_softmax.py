@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import ensembles
-from sqrtdk.saturation import simulate_cell
+from sqrtdk.sampling import ensembles
+from sqrtdk.studies.saturation import simulate_cell
 
 
 def simulate_softmax(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import worked_example
+from sqrtdk.studies import worked_example
 
 
 def simulate_worked_example(n_rows: int, seed: int, output: Path):

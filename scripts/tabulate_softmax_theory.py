@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from program import run, write_rows
-from sqrtdk import random_energy
+from sqrtdk.theory import random_energy
 
 
 def tabulate_softmax_theory(n_keys: int, output: Path):

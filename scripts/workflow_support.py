@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent
-LOADS_ITS_FOLDER = ("sqrtdk/ensembles/__init__.py",)
+LIBRARY = "sqrtdk"
+LOADS_ITS_FOLDER = ("sqrtdk/sampling/ensembles/__init__.py",)
 """Packages that import whatever modules lie beside them, which no import statement shows."""
 
 
@@ -59,9 +60,12 @@ def _imports(name: str) -> tuple[str, ...]:
 
 @functools.cache
 def _files(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Files that importing a dotted name runs: each package on the way and the module itself."""
+    """Files that importing a dotted name runs: each package on the way and the module itself.
+
+    The faces of the library and of its rooms hold names and no numbers: what they name is followed, they are not.
+    """
     files = []
-    for end in range(1, len(parts) + 1):
+    for end in range(1 if parts[0] != LIBRARY else 3, len(parts) + 1):
         folder = SCRIPTS.joinpath(*parts[:end])
         for file in (folder / "__init__.py", folder.with_suffix(".py")):
             if file.is_file():

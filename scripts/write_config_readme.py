@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk.config import load_schema
-from sqrtdk.config_readme import render
+from sqrtdk.config.guide import render
+from sqrtdk.config.validation import load_schema
 
 
 def write_config_readme(

@@ -4,10 +4,16 @@ import json
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk import __version__, contents, key_numbers, latex, latex_numbers, latex_tables, summary, words
-from sqrtdk.claims import tex as claims_in_tex
-from sqrtdk.figures import LICENCE, read
-from sqrtdk.rendering import read_references
+from sqrtdk import __version__
+from sqrtdk.figures.catalogue import LICENCE
+from sqrtdk.report import contents, key_numbers, summary
+from sqrtdk.report.latex import ledger as claims_in_tex
+from sqrtdk.report.latex import numbers as latex_numbers
+from sqrtdk.report.latex import tables as latex_tables
+from sqrtdk.report.latex import text
+from sqrtdk.report.rendering import read_references
+from sqrtdk.results.reading import read
+from sqrtdk.words import texts
 
 
 def write_latex(
@@ -33,7 +39,7 @@ def write_latex(
     configuration = made["configuration"]
     sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
     cited = read_references(references.read_text(encoding="utf-8"))
-    say = latex.TexWords(words.tree(sources, language), cited, contents.constants(configuration))
+    say = text.TexWords(texts.tree(sources, language), cited, contents.constants(configuration))
     found = key_numbers.of_run(frames, contents.setting(frames, configuration))
     hashed = made["configuration_sha256"]
     origin = f"sqrtdk {__version__}, configuration {hashed}, {LICENCE}."

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from program import run, write_text
-from sqrtdk import provenance
+from sqrtdk.report import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 

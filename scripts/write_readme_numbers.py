@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 from program import run, write_bytes, write_text
-from sqrtdk import __version__, answers, figures, words
+from sqrtdk import __version__
+from sqrtdk.report import answers
+from sqrtdk.results import reading
+from sqrtdk.words import texts
 
 START, END = "<!-- headline:start -->", "<!-- headline:end -->"
 TABLES = (
@@ -28,11 +31,11 @@ def write_readme_numbers(
     absent = [str(path) for path in needed if not path.exists()]
     if absent:
         sys.exit(f"--results needs the folder of a finished run; there is no {', '.join(absent)}")
-    frames = figures.read([results / f"{name}.csv" for name in TABLES])
+    frames = reading.read([results / f"{name}.csv" for name in TABLES])
     provenance = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
     record, image = (results / name for name in FIGURE)
     figure = json.loads(record.read_text(encoding="utf-8"))
-    say = words.Words(words.read(report, "en"))
+    say = texts.Words(texts.read(report, "en"))
     specs = provenance["configuration"]["ensembles"]
     setting = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
     topics = {

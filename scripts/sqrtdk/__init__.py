@@ -1,17 +1,34 @@
-"""Measured laws of the attention score q·k: ensembles, exact theory, saturation, gradients, figures."""
+"""Measured laws of the attention score q·k: ensembles, exact theory, saturation, gradients, figures.
+
+Rooms are packages, in the order in which data flows; pyproject.toml holds which may know which. What a room shows to
+others than itself are the names of its face, each loaded when it is first used.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sqrtdk.heads.monitor import AttentionMonitor as AttentionMonitor
+    from sqrtdk.heads.monitor import ScoreError as ScoreError
+    from sqrtdk.heads.monitor import check_scores as check_scores
 
 __version__ = "0.1.0"
-_LAZY = {"check_scores": "monitor", "AttentionMonitor": "monitor", "ScoreError": "monitor"}
-"""Public names and the module that each is taken from when it is first used."""
+__all__ = ["AttentionMonitor", "ScoreError", "check_scores"]
 
 
-def __getattr__(name: str):
-    if name not in _LAZY:
-        raise AttributeError(f"module 'sqrtdk' has no attribute {name!r}")
-    import importlib
+def public(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a face, which takes each public name from a module when first asked."""
 
-    return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+
+    def listed() -> list[str]:
+        return sorted([*vars(importlib.import_module(package)), *modules])
+
+    return load, listed
 
 
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+__getattr__, __dir__ = public(__name__, dict.fromkeys(__all__, "heads.monitor"))

@@ -13,11 +13,11 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["audit"]:
         # Before NumPy is loaded: heads are small, and threads that wait for each other make them three times slower.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from .audit.command import main as audit
+        from sqrtdk.heads.command import main as audit
 
         return audit(arguments[1:])
     if arguments == ["--version"]:
-        from . import __version__
+        from sqrtdk import __version__
 
         print(f"sqrtdk {__version__}")
         return 0

@@ -16,10 +16,12 @@ import synthetic_vanishing
 import render_report
 import write_latex as write_latex_program
 from program import write_frame
-from sqrtdk import claim_checks, ensembles, figures, laws, local_laws, normalisation, provenance, saturation
-from sqrtdk import typical_rows as typical
 from sqrtdk.claims import ledger
-from sqrtdk.figures import saving
+from sqrtdk.figures import catalogue, saving
+from sqrtdk.report import provenance
+from sqrtdk.sampling import ensembles, laws, local_laws
+from sqrtdk.studies import claim_checks, normalisation, saturation
+from sqrtdk.studies import typical_rows as typical
 
 ROOT = Path(__file__).resolve().parents[2]
 TITLE = "Why attention scores are divided by √d_k"
@@ -42,7 +44,7 @@ FIGURE = {
     "caveat": "It is an example.",
     "inputs": ["moments"],
 }
-DRAWN = sorted({f"results/{table}.csv" for name in figures.names() for table in figures.load(name).INPUTS})
+DRAWN = sorted({f"results/{table}.csv" for name in catalogue.names() for table in catalogue.load(name).INPUTS})
 RULES = {
     "simulate_moments": {"after": [], "makes": ["results/cells/moments/{ensemble}/{d_k}.json"], "keys": ["seed"]},
     "collect_moments": {"after": ["simulate_moments"], "makes": DRAWN, "keys": ["d_k"]},
@@ -184,14 +186,14 @@ def write_latex(folder: Path, tables=None, settings=None, language: str = "en", 
 
 def draw_figures(folder: Path, tables: dict, language: str = "en", pictures: bool = True) -> None:
     """Draw every figure of the project from the tables, as the page takes them up; `pictures` may be left out."""
-    from sqrtdk import words
     from sqrtdk.figures import speaking
+    from sqrtdk.words import texts as words
 
     say = words.Words(words.read(ROOT / "report", language))
     # Tables that the page itself does not read come from the synthetic run.
     tables = synthetic_results.frames() | {"score_histograms": synthetic_results.histograms((1, 64), 20_000)} | tables
-    for name in figures.names():
-        module = figures.load(name)
+    for name in catalogue.names():
+        module = catalogue.load(name)
         frames = {table: tables[table] for table in module.INPUTS}
         spoken = speaking.words(say, name, speaking.record(module.describe(frames)))
         record = {"id": name, "number": module.NUMBER, "inputs": list(module.INPUTS)} | spoken
@@ -216,7 +218,7 @@ def leaves(tree: dict, before: str = "") -> dict[str, str]:
 
 def languages() -> list[str]:
     """Return the languages that have all words of the report."""
-    from sqrtdk import words
+    from sqrtdk.words import texts as words
 
     found = {path.name: leaves(words.read(ROOT / "report", path.name)) for path in (ROOT / "report/words").iterdir()}
     return [name for name, texts in sorted(found.items()) if texts.keys() >= found["en"].keys()]

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from sqrtdk import words as language_words
+from sqrtdk.words import texts as language_words
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 OTHERS = sorted({path.name for path in (REPORT / "words").iterdir()} - {"en"})

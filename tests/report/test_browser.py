@@ -77,9 +77,9 @@ def test_every_figure_is_drawn(visit, report):
         return {width: box.width, height: box.height, parts: paths.length,
                 caption: figure.querySelector('figcaption').getBoundingClientRect().height};
     })""")
-    from sqrtdk import figures
+    from sqrtdk.figures import catalogue
 
-    assert len(boxes) == len(figures.names())
+    assert len(boxes) == len(catalogue.names())
     for box in boxes:
         assert box["width"] > 300
         assert box["height"] > 100

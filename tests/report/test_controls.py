@@ -7,7 +7,7 @@ from pathlib import Path
 import example
 import pytest
 
-from sqrtdk import numbers
+from sqrtdk.words import numbers
 
 pytestmark = pytest.mark.browser
 

@@ -10,11 +10,14 @@ import pytest
 import synthetic_results
 from prose import OTHERS, REPORT, english, words
 
-from sqrtdk import attention, ensembles, initialisation, laws, mathml, moments, scalings
-from sqrtdk import words as language_words
-from sqrtdk.audit import diagnoses
-from sqrtdk.ensembles import iid
-from sqrtdk.sentences import Phrase
+from sqrtdk.heads import diagnoses
+from sqrtdk.sampling import ensembles, laws, moments
+from sqrtdk.sampling.ensembles import iid
+from sqrtdk.studies import initialisation
+from sqrtdk.variants import normalisers, scalings
+from sqrtdk.words import mathml
+from sqrtdk.words import texts as language_words
+from sqrtdk.words.sentences import Phrase
 
 OF_QUOTES = {"q", "/q"}
 """Tags that a language may spell by marks of its own."""
@@ -90,7 +93,7 @@ def said_by_the_library() -> set[str]:
         found |= {family.summary, family.source}
     for rule in scalings.SCALINGS.values():
         found |= {rule.source, rule.remark}
-    found |= {kind.source for kind in attention.NORMALISERS.values()}
+    found |= {kind.source for kind in normalisers.NORMALISERS.values()}
     found |= {text for layer in initialisation.LAYERS for text in (layer.label, layer.source)}
     found |= {iid.HEAVY_VARIANCE, iid.HEAVY_FOURTH, iid.HEAVY_EIGHTH, moments.CONSTANT, moments.UNSTEADY}
     return {text for text in found | reasons() | findings() if text}

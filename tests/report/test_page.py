@@ -12,8 +12,8 @@ import pytest
 import yaml
 from prose import OTHERS, Prose, english, words
 
-from sqrtdk import mathml
-from sqrtdk import words as language_words
+from sqrtdk.words import mathml
+from sqrtdk.words import texts as language_words
 
 RUNS = {
     "usual": ({}, ["in agreement with the exact exponent, 1"]),

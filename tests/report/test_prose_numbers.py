@@ -13,8 +13,8 @@ import pytest
 import synthetic_results
 from number_walker import Known, Prose, numbers
 
-from sqrtdk import figures
-from sqrtdk.figures import panels, score_density
+from sqrtdk.figures import catalogue, panels, score_density
+from sqrtdk.results import reading
 
 LANGUAGES = ("en", "zh")
 LEFT_OUT = {"", "methods", "provenance", "citing", "references"}
@@ -179,8 +179,8 @@ class Run:
 
     def __init__(self, folder, page: str):
         self.prose = {section: texts for section, texts in Prose(page).found.items() if section not in LEFT_OUT}
-        self.tables = figures.read(sorted(folder.glob("*.csv")))
-        self.data = {name: pd.read_csv(folder / f"figures/fig-{name}.csv") for name in figures.names()}
+        self.tables = reading.read(sorted(folder.glob("*.csv")))
+        self.data = {name: pd.read_csv(folder / f"figures/fig-{name}.csv") for name in catalogue.names()}
         configuration = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["configuration"]
         self.common = Known().add(CONSTANTS).add(list(leaves(configuration)))
         self.key = key_numbers(json.loads((folder / "out/numbers.json").read_text(encoding="utf-8"))["numbers"])
@@ -197,8 +197,8 @@ class Run:
         name = section.removeprefix("fig-")
         if name == section:
             return [self.common, self.key]
-        own, data = Known().add(figures.load(name).NUMBER), self.data[name]
-        for table in figures.load(name).INPUTS:
+        own, data = Known().add(catalogue.load(name).NUMBER), self.data[name]
+        for table in catalogue.load(name).INPUTS:
             own.add_table(self.tables[table])
         own.add_table(data)
         FOLLOWS.get(name, lambda *_: None)(self.tables, data, own)

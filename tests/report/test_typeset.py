@@ -10,10 +10,14 @@ from example import ROOT
 from typeset import document, typeset
 
 import publish_figures
-from sqrtdk import contents, figures, latex, latex_tables, rendering, words
-from sqrtdk.claims import tex as claims_in_tex
-from sqrtdk.figures import load
-from sqrtdk.tables import Cell, Table
+from sqrtdk.figures.catalogue import load
+from sqrtdk.report import contents, rendering
+from sqrtdk.report.latex import ledger as claims_in_tex
+from sqrtdk.report.latex import tables as latex_tables
+from sqrtdk.report.latex import text as latex
+from sqrtdk.report.tables.making import Cell, Table
+from sqrtdk.results import reading
+from sqrtdk.words import texts
 
 HOSTILE = "a&%$#_{}~^\\b\"'`<>|"
 LANGUAGES = sorted(folder.name for folder in (ROOT / "report/words").iterdir() if (folder / "tables.yaml").exists())
@@ -32,9 +36,9 @@ def test_each_table_of_the_page_is_there_with_all_its_cells(written):
     language, out = written
     settings = example.configuration()
     cited = rendering.read_references((ROOT / "report/references.bib").read_text(encoding="utf-8"))
-    say = latex.TexWords(words.read(ROOT / "report", language), cited, contents.constants(settings))
+    say = latex.TexWords(texts.read(ROOT / "report", language), cited, contents.constants(settings))
     frames = example.frames()
-    longer = figures.read(sorted((out.parent / "longer").glob("*.csv")))
+    longer = reading.read(sorted((out.parent / "longer").glob("*.csv")))
     found = contents.report_tables(frames, longer, settings, language)
     found["claims"] = claims_in_tex.table(found["claims"], frames["claims"], language)
     assert {path.stem for path in (out / "latex").glob("tab-*.tex")} == set(map(latex_tables.label, found))
@@ -119,7 +123,7 @@ def test_names_of_any_kind_typeset(tmp_path):
 
 @pytest.mark.latex
 def test_a_table_goes_over_pages_where_it_has_many_rows_or_high_ones():
-    say = latex.TexWords(words.read(ROOT / "report", "en"), {}, {})
+    say = latex.TexWords(texts.read(ROOT / "report", "en"), {}, {})
 
     def made(rows: int, text: str) -> str:
         row = (Cell("0.11 [0.034, 0.19]"), *[Cell(text)] * 3)

@@ -3,8 +3,8 @@
 import synthetic_results
 import synthetic_vanishing
 
-from sqrtdk import laws
-from sqrtdk.answers import Setting
+from sqrtdk.report.answers import Setting
+from sqrtdk.sampling import laws
 
 MOMENTS = synthetic_results.moments()
 SATURATION = synthetic_results.softmax_saturation(("gaussian",), (16, 64), (16, 64))

@@ -15,9 +15,12 @@ import synthetic_results
 import synthetic_start
 import synthetic_training
 
-from sqrtdk import answers, laws, normalisation, words
-from sqrtdk.article import design, five_sentences, practice, questions
-from sqrtdk.sentences import Sentence
+from sqrtdk.report import answers
+from sqrtdk.report.article import design, five_sentences, practice, questions
+from sqrtdk.sampling import laws
+from sqrtdk.studies import normalisation
+from sqrtdk.words import texts
+from sqrtdk.words.sentences import Sentence
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 SPECS = {"gaussian": {"family": "gaussian"}}
@@ -84,11 +87,11 @@ def changed(name: str, values: dict, **where) -> dict[str, pd.DataFrame]:
     return frames(**{name: put(_frames()[name], values, **where)})
 
 
-def say(language: str, recorded: set[str] | None = None) -> words.Words:
+def say(language: str, recorded: set[str] | None = None) -> texts.Words:
     """Return the article's words of a language; `recorded` collects the keys that are used."""
-    tree = words.read(REPORT, language)
+    tree = texts.read(REPORT, language)
     references = dict.fromkeys(re.findall(r"\[@(\w+)\]", str(tree["article"])))
-    found = words.Words(tree, references, {"distinct": "3", "saturated": "0.99"})
+    found = texts.Words(tree, references, {"distinct": "3", "saturated": "0.99"})
     if recorded is not None:
         found.used = recorded
     return found
@@ -263,7 +266,7 @@ QUESTIONS = {
 
 
 def cases(families: dict) -> list[tuple[str, str]]:
-    return [(family, word) for family, words in families.items() for word in words]
+    return [(family, word) for family, texts in families.items() for word in texts]
 
 
 def answer(family: str, word: str) -> tuple[Sentence, ...]:
@@ -276,8 +279,8 @@ def answer(family: str, word: str) -> tuple[Sentence, ...]:
 def everything() -> list[Sentence]:
     """Return all sentences that the cases above make."""
     found = []
-    found += [told(family, change()) for family, words in FIVE.items() for change in words.values()]
-    found += [told(outer, change()) for (outer, _), words in INNER.items() for change in words.values()]
+    found += [told(family, change()) for family, texts in FIVE.items() for change in texts.values()]
+    found += [told(outer, change()) for (outer, _), texts in INNER.items() for change in texts.values()]
     found += itertools.chain.from_iterable(answer(family, word) for family, word in cases(QUESTIONS))
     found += itertools.chain.from_iterable(asked(name, frames()) for name in ASKED)
     for word in WORDS_OF_VERDICTS:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sqrtdk.config import ConfigError, load_schema, validate
+from sqrtdk.config.validation import ConfigError, load_schema, validate
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = load_schema(ROOT / "workflow/schemas/config.schema.yaml")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sqrtdk import heads
+from sqrtdk.heads import enumeration
 
 
 @pytest.fixture(scope="session")
 def shipped_dump():
     """Queries and keys of the trained model that ships with the project."""
-    return heads.read_dump(Path(__file__).parents[2] / "resources" / "minilm-l6-qk.npz")
+    return enumeration.read_dump(Path(__file__).parents[2] / "resources" / "minilm-l6-qk.npz")

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from sqrtdk import streams
+from sqrtdk.sampling import streams
 
 
 def spec_id(spec: dict) -> str:

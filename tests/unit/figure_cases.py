@@ -15,9 +15,10 @@ import synthetic_start
 import synthetic_training
 import synthetic_vanishing
 
-from sqrtdk import laws, local_laws
-from sqrtdk import words as language_words
-from sqrtdk.figures import Description, load, names, saving, speaking, stamping
+from sqrtdk.figures import saving, speaking, stamping
+from sqrtdk.figures.catalogue import Description, load, names
+from sqrtdk.sampling import laws, local_laws
+from sqrtdk.words import texts as language_words
 
 NAMES = names()
 REPORT = Path(__file__).resolve().parents[2] / "report"

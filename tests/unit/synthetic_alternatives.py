@@ -4,16 +4,17 @@ import functools
 
 import pandas as pd
 
-from sqrtdk import alternatives, variants
+from sqrtdk.studies import alternatives
+from sqrtdk.variants import notation
 
 EXTRA = ("none | soft_cap(cap=5)", "none | hard_clip(limit=2)", "none | sparsemax", "1/sqrt(d_k) | softmax1")
 
 
 @functools.lru_cache
 def _table(d_k: tuple, n_keys: tuple) -> pd.DataFrame:
-    names = variants.all_names(EXTRA)
+    names = notation.all_names(EXTRA)
     table = pd.DataFrame([row for width in d_k for row in alternatives.simulate(width, n_keys, names, seed=1)])
-    table.insert(1, "kind", table["variant"].map(variants.kind))
+    table.insert(1, "kind", table["variant"].map(notation.kind))
     return table.astype(dict.fromkeys(("median", "median_se", "exact", "limit"), float))
 
 

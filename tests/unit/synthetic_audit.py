@@ -5,10 +5,10 @@ import functools
 import audit_files
 import pandas as pd
 
-from sqrtdk.audit.conventions import convention, scale
-from sqrtdk.audit.diagnoses import Options
-from sqrtdk.audit.heads import dump_of
-from sqrtdk.audit.verdict import COLUMNS, audit
+from sqrtdk.heads.conventions import convention, scale
+from sqrtdk.heads.diagnoses import Options
+from sqrtdk.heads.dumps import dump_of
+from sqrtdk.heads.verdict import COLUMNS, audit
 
 
 def _dump(name: str, declared: str, **gains) -> list[dict]:

@@ -11,8 +11,10 @@ import synthetic_results
 import synthetic_start
 import synthetic_training
 
-from sqrtdk import alternatives, claim_checks, ensembles, heads, laws, normalisation, saturation, worked_example
-from sqrtdk.figures import read
+from sqrtdk.heads import enumeration
+from sqrtdk.results.reading import read
+from sqrtdk.sampling import ensembles, laws
+from sqrtdk.studies import alternatives, claim_checks, normalisation, saturation, worked_example
 
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = {
@@ -67,7 +69,7 @@ def _crossovers() -> pd.DataFrame:
 
 
 def _checks() -> pd.DataFrame:
-    dump = heads.read_dump(ROOT / "resources/minilm-l6-qk.npz")
+    dump = enumeration.read_dump(ROOT / "resources/minilm-l6-qk.npz")
     q, k = (array.reshape(-1, *array.shape[-2:])[::6] for array in (dump.q, dump.k))
     factors = itertools.repeat(dump.q.shape[-1] ** -0.5)
     table = pd.DataFrame(claim_checks.table(3, zip(q, k, factors, strict=False)))

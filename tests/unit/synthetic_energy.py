@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pandas as pd
 
-from sqrtdk import asymptotics, energy_grid, random_energy
+from sqrtdk.theory import asymptotics, energy_grid, random_energy
 
 MEASURES = ("entropy", "participation_ratio", "jacobian_frobenius", "jacobian_trace", "jacobian_median")
 

@@ -4,8 +4,8 @@ import math
 
 import pandas as pd
 
-from sqrtdk import attention_maps, phases, typical_rows
-from sqrtdk.asymptotics import critical_spread
+from sqrtdk.studies import attention_maps, phases, typical_rows
+from sqrtdk.theory.asymptotics import critical_spread
 
 N_KEYS = (2, *(4**power for power in range(1, 11)))
 FACTORS = {"none": lambda d: 1.0, "1/sqrt(d_k)": lambda d: d**-0.5, "1/d_k": lambda d: 1 / d}

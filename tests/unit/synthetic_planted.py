@@ -5,15 +5,15 @@ import functools
 import numpy as np
 import pandas as pd
 
-from sqrtdk import planted, tiny_gradients, worked_example
-from sqrtdk.variants import parse
+from sqrtdk.studies import planted_key, tiny_gradients, worked_example
+from sqrtdk.variants.notation import parse
 
 
 def _laws(d: int, rho: float, scaling: str | None, n: int) -> tuple[float, float | None]:
     """Return stand-ins for the exact value and for the approximation."""
     if scaling is None:
         return 1 / (1 + n * np.exp(-(rho**2) * d / 2)), None
-    approximation = planted.approximation(d, n, rho, parse(scaling).factor(d, n))
+    approximation = planted_key.approximation(d, n, rho, parse(scaling).factor(d, n))
     return 0.9 * approximation + 0.1 / n, approximation
 
 
@@ -37,7 +37,7 @@ def tables(
                     row |= dict(n_rows=4096 * seen, n_blocks=64 * seen, theory=theory, approximation=approximation)
                     keys.append(row)
                 factor = parse(scaling).factor(d, 2) if scaling else 1.0
-                formula = planted.leading_capacity(d, rho, factor)
+                formula = planted_key.leading_capacity(d, rho, factor)
                 capacity = base | dict(scaling=scaling, measure=measure, capacity=1.2 * formula)
                 capacities.append(capacity | dict(formula=formula if scaling else np.nan))
     return {"planted_key": pd.DataFrame(keys), "planted_capacity": pd.DataFrame(capacities)}

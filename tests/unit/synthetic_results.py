@@ -13,8 +13,8 @@ import synthetic_start
 import synthetic_training
 import synthetic_vanishing
 
-from sqrtdk import laws, local_laws
-from sqrtdk.ensembles import iid
+from sqrtdk.sampling import laws, local_laws
+from sqrtdk.sampling.ensembles import iid
 
 D_K = (1, 2, 4, 8, 16, 64, 256, 1024)
 N_KEYS = (16, 64, 256)

@@ -6,9 +6,9 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from sqrtdk import depth as stacks
-from sqrtdk import precision
-from sqrtdk.initialisation import LAYERS
+from sqrtdk.studies import depth as stacks
+from sqrtdk.studies import rounding as precision
+from sqrtdk.studies.initialisation import LAYERS
 
 RULES = ("none", "1/sqrt(d_k)")
 

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from sqrtdk import crossovers, distribution
+from sqrtdk.statistics import distribution
+from sqrtdk.studies import crossovers
 
 N_BLOCKS = 20
 

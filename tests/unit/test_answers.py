@@ -9,9 +9,9 @@ import pytest
 import synthetic_results
 from answer_cases import AT, FITS, GRADIENTS, MOMENTS, SATURATION, VERDICTS
 
-from sqrtdk import answers, calibrating
-from sqrtdk.answers import Setting, compare
-from sqrtdk.sentences import Sentence
+from sqrtdk.report import answers, calibrating
+from sqrtdk.report.answers import Setting, compare
+from sqrtdk.words.sentences import Sentence
 
 SPECS = {"gaussian": {"family": "gaussian"}}
 

@@ -8,7 +8,9 @@ import synthetic_results
 import synthetic_training
 from answer_cases import AT, FITS, GRADIENTS, MOMENTS, SATURATION, VANISHING, VERDICTS
 
-from sqrtdk import answers, laws, training_answers, vanishing, words
+from sqrtdk.report import answers, training_answers, vanishing
+from sqrtdk.sampling import laws
+from sqrtdk.words import texts
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 KNOWN_LAWS = laws.VARIANCE_LAWS | laws.MEAN_LAWS | laws.SPREAD_LAWS
@@ -64,7 +66,7 @@ def leaves(tree: dict, before: str = "") -> set[str]:
 
 
 def test_every_sentence_that_can_be_chosen_has_words_and_no_others_have():
-    tree = words.read(REPORT, "en")
+    tree = texts.read(REPORT, "en")
     written = {key for key in leaves(tree) if key.startswith(("answer.", "follows.", "laws."))}
     assert {key for key in written if not key.startswith("answer.headings.")} == possible()
     frames = {"moments": MOMENTS, "variance_laws": FITS, "softmax_saturation": SATURATION}
@@ -73,8 +75,8 @@ def test_every_sentence_that_can_be_chosen_has_words_and_no_others_have():
 
 
 def test_words_of_a_family_are_filled_by_its_values():
-    tree = words.read(REPORT, "en")
-    say = words.Words(tree)
+    tree = texts.read(REPORT, "en")
+    say = texts.Words(tree)
     frames = {"moments": MOMENTS, "variance_laws": FITS, "softmax_saturation": SATURATION}
     frames |= {"gradient_magnitude": GRADIENTS, "real_heads": synthetic_results.real_heads(1, 2), **VANISHING}
     parts = [*answers.headline(frames, AT).values(), *answers.follows(frames, AT).values()]
@@ -102,7 +104,7 @@ def test_words_of_a_family_are_filled_by_its_values():
 
 
 def test_words_on_training_are_filled_by_the_values_of_their_family():
-    say = words.Words(words.read(REPORT, "en"))
+    say = texts.Words(texts.read(REPORT, "en"))
     frames = synthetic_training.tables()
     # No usable rate anywhere: its sentences carry other values.
     none = {"training_summary": frames["training_summary"].assign(rate_ceiling=math.nan)}

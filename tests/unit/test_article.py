@@ -27,10 +27,13 @@ from article_cases import (
     told,
 )
 
-from sqrtdk import figures, numbers, one_product, tables
-from sqrtdk.article import design, five_sentences, practice, questions
-from sqrtdk.article.points import with_ends
-from sqrtdk.sentences import Sentence
+from sqrtdk.figures import catalogue
+from sqrtdk.report.article import design, five_sentences, practice, questions
+from sqrtdk.report.article.points import with_ends
+from sqrtdk.report.tables import making
+from sqrtdk.sampling import one_product
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Sentence
 
 LANGUAGES = ("en", "zh")
 
@@ -74,10 +77,10 @@ def test_five_sentences_say_the_numbers_of_the_tables():
     tables_ = frames()
     found = five(tables_)
     assert list(found) == ["why", "when", "softmax", "gradient", "training"]
-    row = tables.pick(tables_["moments"], "moments.csv", ensemble="gaussian", d_k=64)
+    row = making.pick(tables_["moments"], "moments.csv", ensemble="gaussian", d_k=64)
     assert found["why"].values["variance"] == numbers.plus_minus(row["variance"], row["variance_se"])
     assert found["why"].values["scaled"].startswith("1.0")
-    at = tables.simulated(tables_["moments"]).query("d_k == 64").dropna(subset=["variance"])
+    at = making.simulated(tables_["moments"]).query("d_k == 64").dropna(subset=["variance"])
     near = ((at["variance"] / 64) ** 0.5 - 1).abs() <= 0.1
     assert (found["when"].values["count"], found["when"].values["near"]) == (str(len(at)), str(near.sum()))
     told = {one.values["name"] for one in found["when"].values["far"].items}
@@ -159,7 +162,7 @@ def test_practice_has_a_row_for_each_situation():
 def test_the_card_counts_what_is_there():
     tables_ = frames()
     card = {point.name: point.sentences for point in design.card(tables_, CONFIGURATION)}
-    cells = tables.simulated(tables_["moments"])
+    cells = making.simulated(tables_["moments"])
     assert card["mechanisms"][0].values["cells"] == str(len(cells))
     assert card["methods"][0].values["goal"] == "0.1 %"
     reached = cells["relative_se"].between(0, 0.001, inclusive="right").sum()
@@ -171,7 +174,7 @@ def test_the_card_counts_what_is_there():
 
 
 def test_evidence_is_there():
-    anchors = {f"fig-{name}" for name in figures.names()}
+    anchors = {f"fig-{name}" for name in catalogue.names()}
     words = yaml.safe_load((REPORT / "words/en/tables.yaml").read_text(encoding="utf-8"))["tables"]
     anchors |= {f"tab-{key.replace('_', '-')}" for key, entry in words.items() if isinstance(entry, dict)}
     anchors |= {"methods-training", "methods-sampling"}

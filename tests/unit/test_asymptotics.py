@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sqrtdk import asymptotics, energy_grid, random_energy
+from sqrtdk.theory import asymptotics, energy_grid, random_energy
 
 
 def exact(n, s):

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sqrtdk import attention, distribution, gradients, mathml, row_laws, softmax, variants
-from sqrtdk.attention import Entmax15, PostScale, Sigmoid, Sink, Softmax, Softmax1, Sparsemax, TopK, Window
+from sqrtdk.rows import gradients, softmax
+from sqrtdk.statistics import distribution
+from sqrtdk.theory import normaliser_averages
+from sqrtdk.variants import normalisers, notation
+from sqrtdk.variants.normalisers import Entmax15, PostScale, Sigmoid, Sink, Softmax, Softmax1, Sparsemax, TopK, Window
+from sqrtdk.words import mathml
 
 ALL = [Softmax(), Softmax1(), Sink(b=1.5), Sink(b=-700), Sparsemax(), Entmax15()]
 ALL += [Sigmoid(), Sigmoid(a=0, b=0.3), TopK(k=3), TopK(k=100), Window(width=4), PostScale(a=3)]
@@ -290,7 +294,7 @@ class TestExactLaws:
     @pytest.mark.parametrize("n", [1, 2, 3, 64])
     @every
     def test_agree_with_simulation(self, normaliser, n, spread):
-        from sqrtdk import normalisation
+        from sqrtdk.studies import normalisation
 
         z = spread * np.random.default_rng([8, n]).standard_normal((4000, n))
         found, exact = normalisation.measures(normaliser, z), normaliser.exact(n, spread)
@@ -306,17 +310,19 @@ class TestExactLaws:
             assert abs(estimate - value) <= 4.5 * se + 1e-9 * max(value, 1e-3), name
 
     def test_annealed_null_mass_holds_for_small_spreads_alone(self):
-        exact = row_laws.sink(64, 1, 0.0)["null_mass"]
+        exact = normaliser_averages.sink(64, 1, 0.0)["null_mass"]
         assert exact == pytest.approx(0.0096, abs=5e-5)
-        assert row_laws.annealed_null_mass(64, 1) == pytest.approx(0.0094, abs=5e-5)
-        assert row_laws.annealed_null_mass(64, 0.1) == pytest.approx(row_laws.sink(64, 0.1, 0.0)["null_mass"], rel=3e-4)
+        assert normaliser_averages.annealed_null_mass(64, 1) == pytest.approx(0.0094, abs=5e-5)
+        assert normaliser_averages.annealed_null_mass(64, 0.1) == pytest.approx(
+            normaliser_averages.sink(64, 0.1, 0.0)["null_mass"], rel=3e-4
+        )
         # At s = 8 both are nothing, but by nine powers of ten not the same nothing.
-        assert row_laws.sink(64, 8, 0.0)["null_mass"] == pytest.approx(2.0e-7, rel=0.02)
-        assert row_laws.annealed_null_mass(64, 8) < 1e-15
+        assert normaliser_averages.sink(64, 8, 0.0)["null_mass"] == pytest.approx(2.0e-7, rel=0.02)
+        assert normaliser_averages.annealed_null_mass(64, 8) < 1e-15
 
     def test_small_spreads_join_equal_logits(self):
         for b in (-3.0, 0.0, 4.0):
-            still, almost = row_laws.sink(5, 0, b), row_laws.sink(5, 1e-4, b)
+            still, almost = normaliser_averages.sink(5, 0, b), normaliser_averages.sink(5, 1e-4, b)
             assert almost == pytest.approx(still, rel=1e-6)
 
     def test_entmax_is_one_hot_as_often_as_sparsemax_at_half_the_spread(self):
@@ -335,8 +341,8 @@ def test_sparsemax_of_64_random_logits(spread, share, support):
 
 class TestRegistry:
     def test_every_name_has_its_class_and_every_default_works(self):
-        assert list(attention.NORMALISERS)[0] == "softmax"
-        for name, kind in attention.NORMALISERS.items():
+        assert list(normalisers.NORMALISERS)[0] == "softmax"
+        for name, kind in normalisers.NORMALISERS.items():
             assert kind.name == name
             for parameter in kind.parameters():
                 assert parameter.read(parameter.default) == parameter.default
@@ -349,7 +355,7 @@ class TestRegistry:
         found = [one.spelling for one in (Softmax(), TopK(k=3), Sink(b=-1.5), Sigmoid(b=2))]
         assert found == ["softmax", "top_k(k=3)", "sink(b=-1.5)", "sigmoid(a=1, b=2)"]
         for normaliser in ALL:
-            assert variants.parse(f"none | {normaliser.spelling}").normaliser == normaliser
+            assert notation.parse(f"none | {normaliser.spelling}").normaliser == normaliser
 
     @pytest.mark.parametrize(("kind", "value"), [(TopK, 0), (TopK, 1.5), (Window, -1), (PostScale, 0)])
     def test_parameters_outside_their_domain_are_not_read(self, kind, value):
@@ -357,4 +363,4 @@ class TestRegistry:
 
     def test_two_of_one_name_are_refused(self):
         with pytest.raises(ValueError, match="two normalisers are called softmax"):
-            attention.register(Softmax)
+            normalisers.register(Softmax)

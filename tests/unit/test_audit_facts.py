@@ -6,12 +6,12 @@ import audit_files
 import numpy as np
 import pytest
 
-from sqrtdk import random_energy
-from sqrtdk.audit import facts, tally
-from sqrtdk.audit.heads import dump_of
-from sqrtdk.audit.masks import causal
-from sqrtdk.audit.tally import Block
-from sqrtdk.audit.verdict import iid_entropy
+from sqrtdk.heads import facts, tally
+from sqrtdk.heads.dumps import dump_of
+from sqrtdk.heads.masks import causal
+from sqrtdk.heads.tally import Block
+from sqrtdk.heads.verdict import iid_entropy
+from sqrtdk.theory import random_energy
 
 
 def plainly(q, k, factor, allowed=None):

@@ -11,9 +11,9 @@ import audit_files
 import numpy as np
 import pytest
 
-from sqrtdk.audit import InputError
-from sqrtdk.audit.heads import dump_of, read_dumps, split_name
-from sqrtdk.audit.reading import tensors
+from sqrtdk.heads.dumps import dump_of, read_dumps, split_name
+from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.reading import tensors
 
 
 def read_all(path):

@@ -6,11 +6,12 @@ import audit_files
 import numpy as np
 import pytest
 
-from sqrtdk.audit import InputError, page
-from sqrtdk.audit.conventions import CONVENTIONS, convention, scale
-from sqrtdk.audit.diagnoses import EXPLANATIONS, Options
-from sqrtdk.audit.heads import dump_of, read_dumps
-from sqrtdk.audit.verdict import COLUMNS, audit
+from sqrtdk.heads import page
+from sqrtdk.heads.conventions import CONVENTIONS, convention, scale
+from sqrtdk.heads.diagnoses import EXPLANATIONS, Options
+from sqrtdk.heads.dumps import dump_of, read_dumps
+from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.verdict import COLUMNS, audit
 
 
 def judge(arrays, declared=None, name=None, stage="unknown", **sizes):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from bench_timing import Goal, Line, Spread
 
-from sqrtdk import blocks, ensembles, moments, streams
+from sqrtdk.sampling import blocks, ensembles, moments, streams
 
 # ---- precision for the time ------------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ import pytest
 from figure_cases import title
 from tex_cases import balanced
 
-from sqrtdk import citing, figures
+from sqrtdk.figures import catalogue
+from sqrtdk.report import citing
 
 HASH = "ab" * 32
 
@@ -15,9 +16,9 @@ def _fields(entry: str) -> dict[str, str]:
     return dict(re.findall(r"^  (\w+) *= \{(.*)\},?$", entry, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", figures.names())
+@pytest.mark.parametrize("name", catalogue.names())
 def test_every_figure_has_an_entry_with_its_data_and_version(name):
-    number = figures.load(name).NUMBER
+    number = catalogue.load(name).NUMBER
     entry = citing.figure_entry(name, number, title(name), "1.2.3", HASH)
     assert entry.startswith(f"@misc{{sqrtdk-{name},\n")
     assert entry.endswith("\n}\n")

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from sqrtdk import claim_checks, distribution, softmax
-from sqrtdk.attention import NORMALISERS
+from sqrtdk.rows import softmax
+from sqrtdk.statistics import distribution
+from sqrtdk.studies import claim_checks
+from sqrtdk.variants.normalisers import NORMALISERS
 
 SEED = 11
 

@@ -13,10 +13,12 @@ import pytest
 import synthetic_claims as synthetic
 import yaml
 
-from sqrtdk import claims, figures
-from sqrtdk.claims import CLAIMS, ledger, results, training
+from sqrtdk.claims import catalogue as claims
+from sqrtdk.claims import ledger, lookup, training
+from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.claims.core import KINDS, VERDICTS, Estimate, Text
-from sqrtdk.claims.results import Results
+from sqrtdk.claims.lookup import Results
+from sqrtdk.figures import catalogue
 
 ROOT = Path(__file__).resolve().parents[2]
 DECIDED = ("holds", "holds_if", "fails")
@@ -43,7 +45,7 @@ def read_as(change):
         return change(next(count), Estimate(*values, **named))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (results, training):
+        for module in (lookup, training):
             patch.setattr(module, "Estimate", made)
         yield
 
@@ -102,7 +104,7 @@ class TestRegister:
 
     def test_evidence_exists(self):
         tables = yaml.safe_load((ROOT / "report/words/en/tables.yaml").read_text(encoding="utf-8"))["tables"]
-        anchors = {f"fig-{name}" for name in figures.names()} | {"tab-claim-checks"}
+        anchors = {f"fig-{name}" for name in catalogue.names()} | {"tab-claim-checks"}
         anchors |= {f"tab-{key.replace('_', '-')}" for key, entry in tables.items() if "columns" in entry}
         assert {claim.evidence for claim in CLAIMS.values()} <= anchors
 

@@ -7,7 +7,7 @@ import pytest
 
 from sqrtdk.claims import core
 from sqrtdk.claims.core import Estimate, Missing, Outcome, Text, at_least, at_most, every, near, under
-from sqrtdk.claims.results import Results
+from sqrtdk.claims.lookup import Results
 
 WORDS = dict(
     source="A", kind="simulated", says=Text(en="a", zh="甲"), measures=Text(en="b", zh="乙"), evidence="fig-depth"

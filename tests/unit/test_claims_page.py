@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 import synthetic_claims as synthetic
 
-from sqrtdk import words
-from sqrtdk.claims import CLAIMS, ledger, page
+from sqrtdk.claims import ledger
+from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.claims.core import KINDS, REASONS, VERDICTS
-from sqrtdk.claims.results import ROLES
-from sqrtdk.sentences import Sentence
+from sqrtdk.claims.lookup import ROLES
+from sqrtdk.report import ledger as page
+from sqrtdk.words import texts as words
+from sqrtdk.words.sentences import Sentence
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 LANGUAGES = ("en", "zh")

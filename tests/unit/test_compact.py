@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from figure_cases import NAMES, svg
 
-from sqrtdk import style
-from sqrtdk.figures import compact, inline, svg_paths
+from sqrtdk.figures import compact, inline, style, svg_paths
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLACE = 0.5 * 10**-compact.DIGITS + 1e-9

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from config_help import DEFAULTS, INF, NAN, ROOT, SCHEMA, assert_readable, problems, understood
 
-from sqrtdk.config import ConfigError, load_schema, validate
-from sqrtdk.config_messages import nearest, show
-from sqrtdk.config_values import read_boolean, read_integer, read_number
+from sqrtdk.config.messages import nearest, show
+from sqrtdk.config.validation import ConfigError, load_schema, validate
+from sqrtdk.config.values import read_boolean, read_integer, read_number
 
 
 @pytest.mark.parametrize(

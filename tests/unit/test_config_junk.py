@@ -8,9 +8,9 @@ from collections import OrderedDict
 import numpy as np
 from config_help import INF, NAN, SCHEMA, understood
 
-from sqrtdk.config import ConfigError
-from sqrtdk.config_messages import MISSING, Problem, key_text, show
-from sqrtdk.config_sources import argument_problems, file_names, file_problems, literal_texts
+from sqrtdk.config.messages import MISSING, Problem, key_text, show
+from sqrtdk.config.sources import argument_problems, file_names, file_problems, literal_texts
+from sqrtdk.config.validation import ConfigError
 
 
 def deep(depth):

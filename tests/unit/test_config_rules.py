@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from config_help import DEFAULTS, NAN, ROOT, SCHEMA, problems, understood
 
-from sqrtdk import ensembles
-from sqrtdk.config import ConfigError, find_file, specification
-from sqrtdk.config_rules import EFFORT
-from sqrtdk.ensembles import families
+from sqrtdk.config.rules import EFFORT
+from sqrtdk.config.validation import ConfigError, find_file, specification
+from sqrtdk.sampling import ensembles
+from sqrtdk.sampling.ensembles import families
 
 
 def test_specifications_get_exact_types_and_one_order():

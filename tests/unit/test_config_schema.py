@@ -11,9 +11,10 @@ import yaml
 from config_help import DEFAULTS, ROOT, SCHEMA, snakemake_config, understood
 from jsonschema import Draft202012Validator
 
-from sqrtdk import ensembles, scalings
-from sqrtdk.config import allowed, with_registries
-from sqrtdk.config_readme import render
+from sqrtdk.config.guide import render
+from sqrtdk.config.validation import allowed, with_registries
+from sqrtdk.sampling import ensembles
+from sqrtdk.variants import scalings
 
 
 def every_key(schema, prefix=""):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from config_help import DEFAULTS, ROOT, SCHEMA, problems, snakemake_config, understood
 
-from sqrtdk.config_sources import argument_problems, file_names, file_problems, literal_texts
+from sqrtdk.config.sources import argument_problems, file_names, file_problems, literal_texts
 
 
 def test_what_yaml_resolves_silently_in_a_file(tmp_path, monkeypatch):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sqrtdk import blocks, ensembles, laws
-from sqrtdk.ensembles.correlated import Equicorrelated
+from sqrtdk.sampling import blocks, ensembles, laws
+from sqrtdk.sampling.ensembles.correlated import Equicorrelated
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 WIDTHS = (4, 8, 16, 32)

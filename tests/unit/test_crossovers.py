@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sqrtdk import crossovers, ensembles, random_energy, saturation, softmax
-from sqrtdk.crossovers import crossing
+from sqrtdk.rows import softmax
+from sqrtdk.sampling import ensembles
+from sqrtdk.studies import crossovers, saturation
+from sqrtdk.studies.crossovers import crossing
+from sqrtdk.theory import random_energy
 
 WIDTHS = [1, 4, 16, 64, 256]
 NOISE = [0.01] * 5
@@ -134,7 +137,7 @@ def test_decomposition_without_a_size_or_a_reference():
 
 
 def test_script_writes_both_tables(tmp_path):
-    scripts = Path(crossovers.__file__).parents[1]
+    scripts = Path(crossovers.__file__).parents[2]
     sys.path.insert(0, str(scripts))
     from program import write_rows
 

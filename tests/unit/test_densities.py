@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from sqrtdk import densities
+from sqrtdk.sampling import densities
 
 WIDTHS = (1, 2, 3, 8, 64, 101, 512, 4096)
 SCORES = np.array([1e-6, 0.01, 0.3, 1.0, 2.5, 7.0, 40.0])

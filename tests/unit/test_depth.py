@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sqrtdk import depth, softmax, streams
+from sqrtdk.rows import softmax
+from sqrtdk.sampling import streams
+from sqrtdk.studies import depth
 
 
 @functools.lru_cache

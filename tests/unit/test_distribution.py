@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from sqrtdk import distribution
-from sqrtdk.distribution import Ordered
+from sqrtdk.statistics import distribution
+from sqrtdk.statistics.distribution import Ordered
 
 COLUMNS = ["statistic", "estimate", "se", "low", "high"]
 

@@ -8,8 +8,10 @@ import synthetic_energy
 from figure_cases import describe
 from scipy.optimize import minimize_scalar
 
-from sqrtdk import asymptotics, numbers, random_energy
-from sqrtdk.figures import energy_curves, load, panels
+from sqrtdk.figures import energy_curves, panels
+from sqrtdk.figures.catalogue import load
+from sqrtdk.theory import asymptotics, random_energy
+from sqrtdk.words import numbers
 
 
 @pytest.fixture

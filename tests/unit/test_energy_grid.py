@@ -6,8 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sqrtdk import energy_grid, random_energy, softmax, streams
-from sqrtdk.energy_grid import simulate
+from sqrtdk.rows import softmax
+from sqrtdk.sampling import streams
+from sqrtdk.theory import energy_grid, random_energy
+from sqrtdk.theory.energy_grid import simulate
 
 N_KEYS = (2, 16, 64, 256, 1024, 4096, 65536, 2**20)
 SPREADS = (0.125, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 11.3, 16, 22.6, 32, 64)

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from scipy.linalg import toeplitz
 
-from sqrtdk import ensembles, streams
-from sqrtdk.ensembles.correlated import toeplitz_trace_of_square
+from sqrtdk.sampling import ensembles, streams
+from sqrtdk.sampling.ensembles.correlated import toeplitz_trace_of_square
 
 SPECS = [
     {"family": "gaussian"},
@@ -132,7 +132,7 @@ class TestScipyFamilies:
     def test_agree_with_the_built_in_twin(self):
         for name, own in (("norm", "gaussian"), ("laplace", None), ("uniform", None)):
             twin = ensembles.build({"family": own or name})
-            theirs = __import__("sqrtdk.ensembles.scipy_families", fromlist=["build"]).build(
+            theirs = __import__("sqrtdk.sampling.ensembles.scipy_families", fromlist=["build"]).build(
                 name, {}, {"query_mean": 0.0, "key_mean": 0.0, "query_sd": 1.0, "key_sd": 1.0}
             )
             assert theirs.exact(8).excess_kurtosis == pytest.approx(twin.exact(8).excess_kurtosis, abs=1e-9)

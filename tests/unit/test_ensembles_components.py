@@ -9,8 +9,9 @@ import pytest
 from ensemble_cases import away, draw_scores, spec_id, widths
 from scipy import stats
 
-from sqrtdk import ensembles, mathml, streams
-from sqrtdk.ensembles.iid import Iid
+from sqrtdk.sampling import ensembles, streams
+from sqrtdk.sampling.ensembles.iid import Iid
+from sqrtdk.words import mathml
 
 SPECS = [
     {"family": "lognormal", "sigma": 0.3},

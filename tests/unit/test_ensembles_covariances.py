@@ -10,8 +10,8 @@ from ensemble_cases import away, draw_scores, product_moments
 from scipy import stats
 from scipy.linalg import toeplitz
 
-from sqrtdk import ensembles, streams
-from sqrtdk.ensembles import low_rank, power_laws
+from sqrtdk.sampling import ensembles, streams
+from sqrtdk.sampling.ensembles import low_rank, power_laws
 
 
 class TestPowerLawCorrelation:

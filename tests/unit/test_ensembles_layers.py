@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sqrtdk import ensembles, streams
-from sqrtdk.ensembles import fixed_weights, normalised, tokens
-from sqrtdk.rendering import mathml
+from sqrtdk.report.rendering import mathml
+from sqrtdk.sampling import ensembles, streams
+from sqrtdk.sampling.ensembles import fixed_weights, normalised, tokens
 
 SPECS = [
     {"family": "tied"},

@@ -17,8 +17,8 @@ from matplotlib import pyplot
 from PIL import Image
 
 from program import write_frame
-from sqrtdk import style
-from sqrtdk.figures import inline, load, saving, speaking, stamping
+from sqrtdk.figures import inline, saving, speaking, stamping, style
+from sqrtdk.figures.catalogue import load
 from sqrtdk.figures.targets import TARGETS
 
 SCRIPTS = Path(inline.__file__).parents[2]

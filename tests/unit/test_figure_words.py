@@ -7,11 +7,12 @@ import pytest
 import synthetic_results as synthetic
 from figure_cases import ENGLISH, LANGUAGES, NAMES, REPORT, SPOKEN, describe, drawn, say
 
-from sqrtdk import numbers
-from sqrtdk.ensembles import iid
-from sqrtdk.figures import load, panels, speaking
-from sqrtdk.figures import names as figure_names
-from sqrtdk.sentences import Sentence
+from sqrtdk.figures import panels, speaking
+from sqrtdk.figures.catalogue import load
+from sqrtdk.figures.catalogue import names as figure_names
+from sqrtdk.sampling.ensembles import iid
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Sentence
 
 
 @pytest.mark.parametrize(("name", "language"), SPOKEN)

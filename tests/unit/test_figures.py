@@ -14,8 +14,9 @@ import pytest
 import synthetic_results as synthetic
 from figure_cases import ENGLISH, NAMES, SPOKEN, describe, drawn, small
 
-from sqrtdk import style
-from sqrtdk.figures import grouping, inline, load, panels, read, saving, selection
+from sqrtdk.figures import grouping, inline, panels, saving, selection, style
+from sqrtdk.figures.catalogue import load
+from sqrtdk.results.reading import read
 
 MAPS = ("attention-maps", "phase-map")
 """Figures whose data are colours and not points; test_map_figures.py looks at those."""
@@ -60,7 +61,7 @@ def test_an_unknown_figure_is_refused_with_the_known_ones():
 
 def test_reading_what_figures_there_are_imports_nothing_heavy():
     code = (
-        "import sys; from sqrtdk import figures; [figures.load(name) for name in figures.names()];"
+        "import sys; from sqrtdk.figures import catalogue as c; [c.load(name) for name in c.names()];"
         "print({'numpy', 'scipy', 'pandas', 'matplotlib'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}

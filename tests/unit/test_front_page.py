@@ -12,7 +12,8 @@ from config_help import DEFAULTS
 import program
 import sqrtdk
 import write_readme_numbers
-from sqrtdk import provenance, words
+from sqrtdk.report import provenance
+from sqrtdk.words import texts as words
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = {"3.11", "3.12", "3.13"}

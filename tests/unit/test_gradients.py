@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sqrtdk import gradients, softmax
+from sqrtdk.rows import gradients, softmax
 
 
 def blocks(rng, n_blocks, n_queries, n_keys, d_k):

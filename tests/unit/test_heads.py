@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from sqrtdk import config_rules, heads
+from sqrtdk.config import rules
+from sqrtdk.heads import enumeration
 
 
 def softmax_rows(z):
@@ -41,7 +42,7 @@ def plainly(q, k, factor):
 def test_values_and_errors_are_those_of_leaving_tokens_out(spread):
     rng = np.random.default_rng(1)
     q, k = spread * rng.normal(size=(2, 25, 4)) + 0.3
-    found = heads.describe_head(q, k, 0.5)
+    found = enumeration.describe_head(q, k, 0.5)
     runs = np.array_split(np.arange(1, 24), 21)
     left_out = [plainly(np.delete(q, run, 0), np.delete(k, run, 0), 0.5) for run in runs]
     for name, value in plainly(q, k, 0.5).items():
@@ -53,7 +54,7 @@ def test_values_and_errors_are_those_of_leaving_tokens_out(spread):
 
 def test_the_three_terms_are_the_variance():
     rng = np.random.default_rng(2)
-    found = heads.describe_head(*(rng.normal(size=(2, 40, 8)) + rng.normal(size=(2, 1, 8))), 1.0)
+    found = enumeration.describe_head(*(rng.normal(size=(2, 40, 8)) + rng.normal(size=(2, 1, 8))), 1.0)
     terms = found["trace_term"] + found["query_mean_term"] + found["key_mean_term"]
     assert terms == pytest.approx(found["variance"], rel=1e-12)
 
@@ -63,14 +64,14 @@ def test_intervals_cover_the_law_of_random_tokens():
     rng = np.random.default_rng(3)
     studies, covered = 200, 0
     for _ in range(studies):
-        found = heads.describe_head(*rng.normal(size=(2, 60, 6)), 1.0)
+        found = enumeration.describe_head(*rng.normal(size=(2, 60, 6)), 1.0)
         # The population variance of n² enumerated pairs is low by the share that the mean takes.
         covered += abs(found["variance"] - 6) < 2 * found["variance_se"]
     assert covered > 0.88 * studies
 
 
 def test_a_head_without_spread_has_no_kurtosis_and_no_ratio():
-    found = heads.describe_head(np.zeros((5, 2)), np.ones((5, 2)), 1.0)
+    found = enumeration.describe_head(np.zeros((5, 2)), np.ones((5, 2)), 1.0)
     assert found["variance"] == 0
     assert found["excess_kurtosis"] is None
     assert found["independence_ratio"] is None
@@ -80,9 +81,9 @@ def test_a_head_without_spread_has_no_kurtosis_and_no_ratio():
 def test_effective_dimension_counts_the_directions_that_vary():
     rng = np.random.default_rng(6)
     q, k = rng.normal(size=(2, 4000, 8))
-    assert heads.describe_head(q[:400], k[:400], 1.0)["effective_dimension"] == pytest.approx(8, rel=0.15)
+    assert enumeration.describe_head(q[:400], k[:400], 1.0)["effective_dimension"] == pytest.approx(8, rel=0.15)
     q[:, 2:] = 0
-    assert heads.describe_head(q[:400], k[:400], 1.0)["effective_dimension"] == pytest.approx(2, rel=0.05)
+    assert enumeration.describe_head(q[:400], k[:400], 1.0)["effective_dimension"] == pytest.approx(2, rel=0.05)
 
 
 def test_errors_hold_where_neighbouring_tokens_are_alike():
@@ -91,7 +92,7 @@ def test_errors_hold_where_neighbouring_tokens_are_alike():
     studies, means, errors = 40, [], []
     for _ in range(studies):
         q, k = (np.repeat(rng.normal(size=(21, 3)) + 0.5, 6, axis=0) for _ in range(2))
-        found = heads.describe_head(q, k, 1.0)
+        found = enumeration.describe_head(q, k, 1.0)
         means.append(found["mean"])
         errors.append(found["mean_se"])
     assert np.mean(errors) == pytest.approx(np.std(means), rel=0.35)
@@ -100,7 +101,7 @@ def test_errors_hold_where_neighbouring_tokens_are_alike():
 def test_one_wide_key_dominates_without_a_warning():
     q, k = np.zeros((5, 2)), np.zeros((5, 2))
     q[:, 0], k[3, 0] = 100.0, 100.0
-    found = heads.describe_head(q, k, 1.0)
+    found = enumeration.describe_head(q, k, 1.0)
     assert found["entropy"] == 0
     assert found["max_weight"] == 1
 
@@ -113,7 +114,7 @@ class TestReading:
 
     def test_float16_is_read_without_loss(self, tmp_path):
         q = np.random.default_rng(4).normal(size=(1, 2, 5, 4)).astype(np.float16)
-        dump = heads.read_dump(self.archive(tmp_path, q=q, k=q))
+        dump = enumeration.read_dump(self.archive(tmp_path, q=q, k=q))
         assert dump.q.dtype == np.float64
         assert np.array_equal(dump.q, q.astype(float))
 
@@ -130,31 +131,31 @@ class TestReading:
         ids=["missing", "flat", "mismatched", "nan", "absurd", "pickled"],
     )
     def test_what_cannot_be_used_is_named(self, tmp_path, arrays, message):
-        with pytest.raises(heads.DumpError, match=message) as error:
-            heads.read_dump(self.archive(tmp_path, **arrays))
+        with pytest.raises(enumeration.DumpError, match=message) as error:
+            enumeration.read_dump(self.archive(tmp_path, **arrays))
         assert "a dump.npz" in str(error.value)
 
     @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short", b"text"], ids=["empty", "truncated", "text"])
     def test_broken_files_are_named(self, tmp_path, content):
         path = tmp_path / "broken.npz"
         path.write_bytes(content)
-        with pytest.raises(heads.DumpError, match=r"broken\.npz"):
-            heads.read_dump(path)
+        with pytest.raises(enumeration.DumpError, match=r"broken\.npz"):
+            enumeration.read_dump(path)
 
     def test_a_missing_file_is_named(self, tmp_path):
-        with pytest.raises(heads.DumpError, match="nowhere"):
-            heads.read_dump(tmp_path / "nowhere.npz")
+        with pytest.raises(enumeration.DumpError, match="nowhere"):
+            enumeration.read_dump(tmp_path / "nowhere.npz")
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
     def test_a_pipe_is_refused_before_it_is_opened(self, tmp_path):
         os.mkfifo(tmp_path / "a.npz")
-        (problem,) = config_rules.dump_problems({"a": {"file": "a.npz", "scaling": "1/sqrt(d_k)"}}, [tmp_path])
+        (problem,) = rules.dump_problems({"a": {"file": "a.npz", "scaling": "1/sqrt(d_k)"}}, [tmp_path])
         assert "is no ordinary file" in str(problem)
 
     def test_a_convention_of_a_configuration_is_no_option(self, tmp_path):
         self.archive(tmp_path, q=np.ones((1, 1, 4, 2)), k=np.ones((1, 1, 4, 2)))
         entry = {"file": "a dump.npz", "scaling": "1/sqrt(d_k)", "convention": "mine"}
-        (problem,) = config_rules.dump_problems({"a": entry}, [tmp_path])
+        (problem,) = rules.dump_problems({"a": entry}, [tmp_path])
         assert "convention mine: neither" in str(problem)
         assert "--convention" not in str(problem)
 
@@ -163,13 +164,13 @@ class TestReading:
         np.savez(whole, q=np.ones((1, 1, 4, 2)), k=np.ones((1, 1, 4, 2)))
         path = tmp_path / "half.npz"
         path.write_bytes(whole.getvalue()[: len(whole.getvalue()) // 2])
-        with pytest.raises(heads.DumpError, match=r"half\.npz"):
-            heads.read_dump(path)
+        with pytest.raises(enumeration.DumpError, match=r"half\.npz"):
+            enumeration.read_dump(path)
 
 
 @pytest.fixture(scope="module")
 def rows(shipped_dump):
-    return heads.describe_dump(shipped_dump, "minilm_l6", "1/sqrt(d_k)", 32**-0.5)
+    return enumeration.describe_dump(shipped_dump, "minilm_l6", "1/sqrt(d_k)", 32**-0.5)
 
 
 class TestShippedHeads:
@@ -177,7 +178,7 @@ class TestShippedHeads:
 
     def test_there_are_72(self, rows):
         assert len(rows) == 72
-        assert set(rows[0]) == set(heads.COLUMNS)
+        assert set(rows[0]) == set(enumeration.COLUMNS)
 
     def test_spreads(self, rows):
         std = {(row["layer"], row["head"]): row["logit_std"] for row in rows}

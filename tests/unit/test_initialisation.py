@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from sqrtdk import initialisation, mathml, streams
-from sqrtdk.initialisation import BASE, INITIALISATIONS, LAYERS, LECUN, NORMALISED, WIDE, Inputs, Layer, Shape
+from sqrtdk.sampling import streams
+from sqrtdk.studies import initialisation
+from sqrtdk.studies.initialisation import BASE, INITIALISATIONS, LAYERS, LECUN, NORMALISED, WIDE, Inputs, Layer, Shape
+from sqrtdk.words import mathml
 
 BY_NAME = {(layer.group, layer.name): layer for layer in LAYERS}
 GPT = {768: 0.09437, 1600: 0.4096, 4096: 2.684, 12288: 24.16}

@@ -7,8 +7,11 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 
-from sqrtdk import distribution, kernels, normalisation, softmax
-from sqrtdk.kernels import ELU, RELU, Additive, DotProduct, RandomFeatures
+from sqrtdk.rows import softmax
+from sqrtdk.statistics import distribution
+from sqrtdk.studies import normalisation
+from sqrtdk.variants import kernels
+from sqrtdk.variants.kernels import ELU, RELU, Additive, DotProduct, RandomFeatures
 
 RNG = np.random.default_rng(1)
 Q, K, V = RNG.standard_normal((3, 4, 6)), RNG.standard_normal((3, 9, 6)), RNG.standard_normal((3, 4, 9))

@@ -13,12 +13,14 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 import example
 
-from sqrtdk import answers, key_numbers, latex_numbers, words
-from sqrtdk.key_numbers import KeyNumber
-from sqrtdk.macro_names import letters
-from sqrtdk.sentences import Sentence
+from sqrtdk.report import answers, key_numbers
+from sqrtdk.report.key_numbers import KeyNumber
+from sqrtdk.report.latex import numbers as latex_numbers
+from sqrtdk.report.macro_names import letters
+from sqrtdk.words import texts
+from sqrtdk.words.sentences import Sentence
 
-SAY = {language: words.Words(words.read(example.ROOT / "report", language)) for language in ("en", "zh")}
+SAY = {language: texts.Words(texts.read(example.ROOT / "report", language)) for language in ("en", "zh")}
 VERDICTS = ["holds"] * 3 + ["fails"] + ["holds_if"] * 2
 
 

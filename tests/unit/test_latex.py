@@ -5,9 +5,9 @@ import re
 import pytest
 from tex_cases import balanced
 
-from sqrtdk import latex
-from sqrtdk.mathml import MissingPart
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.report.latex import text
+from sqrtdk.words.mathml import MissingPart
+from sqrtdk.words.sentences import Listing, Sentence
 
 HOSTILE = '\\input{x} $a$ %b #1 &c _d ^e ~f {g} "h" `i` <j> |k| \x00\x07\\'
 COMMANDS = {
@@ -21,7 +21,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("spell", [latex.text, latex.prose])
+@pytest.mark.parametrize("spell", [text.text, text.prose])
 def test_plain_text_holds_no_command_of_its_own(spell):
     tex = spell(HOSTILE)
     assert balanced(tex)
@@ -32,17 +32,17 @@ def test_plain_text_holds_no_command_of_its_own(spell):
 
 
 def test_symbols_are_formulas_in_prose_and_literal_in_names():
-    assert latex.prose("q·k against √d_k, 1/d_k and d_k²") == (r"$q \cdot k$ against $\sqrt{d_k}$, $1/d_k$ and $d_k^2$")
-    assert latex.prose("bad_key") == latex.text("bad_key") == r"bad\_key"
-    assert latex.text("1/sqrt(d_k)") == r"1/sqrt(d\_k)"
+    assert text.prose("q·k against √d_k, 1/d_k and d_k²") == (r"$q \cdot k$ against $\sqrt{d_k}$, $1/d_k$ and $d_k^2$")
+    assert text.prose("bad_key") == text.text("bad_key") == r"bad\_key"
+    assert text.text("1/sqrt(d_k)") == r"1/sqrt(d\_k)"
 
 
 def test_mathematical_signs_become_one_formula_where_they_stand_together():
-    assert latex.text("4.1(2) × 10⁻⁷") == r"4.1(2)$\,\times\,10^{-7}$"
-    assert latex.text("√·") == r"$\surd \cdot $"
-    assert latex.text("QKᵀ xₖ −3 ≤ ∞") == r"QK$^{T}$ x$_{k}$ $-$3 $\le $ $\infty $"
+    assert text.text("4.1(2) × 10⁻⁷") == r"4.1(2)$\,\times\,10^{-7}$"
+    assert text.text("√·") == r"$\surd \cdot $"
+    assert text.text("QKᵀ xₖ −3 ≤ ∞") == r"QK$^{T}$ x$_{k}$ $-$3 $\le $ $\infty $"
     # An escaped dollar beside a formula stays what it is.
-    assert latex.text("$√") == r"\$$\surd $"
+    assert text.text("$√") == r"\$$\surd $"
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_mathematical_signs_become_one_formula_where_they_stand_together():
     ],
 )
 def test_a_number_inside_a_formula_and_for_siunitx(spelled, plain, read):
-    assert latex.number(spelled) == plain
+    assert text.number(spelled) == plain
     if spelled != "∞":
-        assert latex.siunitx(spelled) == read
+        assert text.siunitx(spelled) == read
 
 
 def test_formulas_need_no_package():
-    assert latex.formula(r"\operatorname{Var} S = \value{n}", {"n": "2 × 10³"}) == r"$\mathrm{Var} S = 2\times 10^{3}$"
-    assert latex.formula(r"x \text{ if } y · z") == r"$x \mbox{ if } y \cdot  z$"
+    assert text.formula(r"\operatorname{Var} S = \value{n}", {"n": "2 × 10³"}) == r"$\mathrm{Var} S = 2\times 10^{3}$"
+    assert text.formula(r"x \text{ if } y · z") == r"$x \mbox{ if } y \cdot  z$"
 
 
 class TestWords:
@@ -84,7 +84,7 @@ class TestWords:
     }
 
     def say(self, key, **values):
-        return str(latex.TexWords(self.TREE, self.REFERENCES)(key, **values))
+        return str(text.TexWords(self.TREE, self.REFERENCES)(key, **values))
 
     def test_tags_formulas_and_hostile_values(self):
         assert self.say("a", name="a_b{%}", d_k="64") == (
@@ -98,7 +98,7 @@ class TestWords:
         assert said == r"It says a\_b \textless{} $1 / d_k$; x\_y, \& \textless{} $1 / d_k$ and z."
 
     def test_a_formula_as_a_value_joins_the_one_beside_it(self):
-        assert self.say("rule", rule=latex.Tex("$1/d_k$")) == "$c =1/d_k$"
+        assert self.say("rule", rule=text.Tex("$1/d_k$")) == "$c =1/d_k$"
 
     def test_references_are_cited_and_unknown_tags_and_words_are_named(self):
         assert self.say("cited") == "See (One et al. 2020), (Lee 1)."

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 import fit_variance_laws as script
 from program import write_frame
-from sqrtdk.laws import (
+from sqrtdk.sampling.laws import (
     COLUMNS,
     MEAN_LAWS,
     VARIANCE_LAWS,

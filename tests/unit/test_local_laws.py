@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 from test_laws import FULL, VARIANCE_LAWS, moments, rows, study
 
-from sqrtdk import local_laws
-from sqrtdk.laws import SPREAD_LAWS, fit_spread_laws, fit_variance_laws, t_quantile, welch_dof
+from sqrtdk.sampling import local_laws
+from sqrtdk.sampling.laws import SPREAD_LAWS, fit_spread_laws, fit_variance_laws, t_quantile, welch_dof
 
 
 def table(law="quadratic", parameters=(0.91, 0.09), d_k=FULL, seed=3, **columns):

@@ -9,8 +9,9 @@ import synthetic_results as synthetic
 from figure_cases import describe, drawn, svg
 from matplotlib.colors import to_hex
 
-from sqrtdk import attention_maps
-from sqrtdk.figures import heat, load, panels
+from sqrtdk.figures import heat, panels
+from sqrtdk.figures.catalogue import load
+from sqrtdk.studies import attention_maps
 
 
 def _describe(name: str, **changed):

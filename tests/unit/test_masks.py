@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sqrtdk import gradients, softmax
+from sqrtdk.rows import gradients, softmax
 
 NORMALISED = [name for name, measure in softmax.MEASURES.items() if measure.least_keys > 1]
 EVERY_ERROR = {"divide": "raise", "over": "raise", "invalid": "raise"}

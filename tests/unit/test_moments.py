@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sqrtdk import blocks, ensembles, moments, streams
+from sqrtdk.sampling import blocks, ensembles, moments, streams
 
 GAUSSIAN = {"family": "gaussian"}
 SHIFTED = {"family": "gaussian", "query_mean": 2.0, "key_mean": 1.0}

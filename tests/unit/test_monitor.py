@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import sqrtdk
-from sqrtdk import monitor
 from sqrtdk.__main__ import main
-from sqrtdk.audit import facts
-from sqrtdk.audit.masks import causal
-from sqrtdk.audit.tally import Block
+from sqrtdk.heads import facts, monitor
+from sqrtdk.heads.masks import causal
+from sqrtdk.heads.tally import Block
 
 DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
 

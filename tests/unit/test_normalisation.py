@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sqrtdk import normalisation, numbers, tables, tables_normalisers
-from sqrtdk.attention import Sink, Softmax, Softmax1, Sparsemax
-from sqrtdk.normalisation import measures, simulate_kernels, simulate_normalisers
+from sqrtdk.report.tables import making, normalisers
+from sqrtdk.studies import normalisation
+from sqrtdk.studies.normalisation import measures, simulate_kernels, simulate_normalisers
+from sqrtdk.variants.normalisers import Sink, Softmax, Softmax1, Sparsemax
+from sqrtdk.words import numbers
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +144,7 @@ def test_what_the_scale_does_to_each_kind_of_attention(kernel_rows):
 
 
 def test_table_says_what_the_rows_say(rows):
-    table = tables_normalisers.normalisers(rows)
+    table = normalisers.normalisers(rows)
     assert [row[0].text for row in table.rows] == [one.spelling for one in normalisation.NORMALISERS]
     cells = dict(zip(table.columns, table.rows[0], strict=True))
     here = rows[(rows["normaliser"] == Softmax().spelling) & (rows["n_keys"] == 64)]
@@ -155,12 +157,12 @@ def test_table_says_what_the_rows_say(rows):
 
 
 def test_table_of_linear_attention_has_a_dash_for_what_is_not_measured(kernel_rows):
-    table = tables_normalisers.linear_attention(kernel_rows)
+    table = normalisers.linear_attention(kernel_rows)
     found = {row[0].text: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert list(found) == ["softmax", "relu", "elu+1", "favor+", "additive"]
     assert found["relu"]["change"].text == "0"
     assert found["relu"]["change"].note == "0"
     for name, cells in found.items():
-        assert (cells["error_scaled"] == tables.NONE) == (name != "favor+")
+        assert (cells["error_scaled"] == making.NONE) == (name != "favor+")
         assert cells["effective_scaled"].number
     assert table.values == {"d_k": "64", "n_keys": "64"}

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sqrtdk import numbers
+from sqrtdk.words import numbers
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sqrtdk import one_product
+from sqrtdk.sampling import one_product
 
 
 def products(n, d_k, draws, seed=5):

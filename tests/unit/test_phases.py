@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from sqrtdk import attention_maps, phases, random_energy, softmax, streams
-from sqrtdk.variants import parse
+from sqrtdk.rows import softmax
+from sqrtdk.sampling import streams
+from sqrtdk.studies import attention_maps, phases
+from sqrtdk.theory import random_energy
+from sqrtdk.variants.notation import parse
 
 RULES = ["none", "1/sqrt(d_k)", "1/d_k"]
 
@@ -84,7 +87,7 @@ class TestFrontier:
                 below, at = (
                     random_energy.averages(n, spread(d)).participation
                     if spread
-                    else phases.row_theory.mean(phases.standard_normal(d), 1.0, averages()[n], "participation")
+                    else phases.gaussian_rows.mean(phases.standard_normal(d), 1.0, averages()[n], "participation")
                     for d in (row[name] - 1, row[name])
                 )
                 assert below < 0.5 <= at

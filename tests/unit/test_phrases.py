@@ -2,8 +2,8 @@
 
 import pytest
 
-from sqrtdk.phrases import Phrases
-from sqrtdk.sentences import Phrase
+from sqrtdk.words.phrases import Phrases
+from sqrtdk.words.sentences import Phrase
 
 CATALOGUE = {
     "heavy tails": "T",

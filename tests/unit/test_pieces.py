@@ -8,8 +8,10 @@ import yaml
 from config_help import ROOT
 from ensemble_cases import spec_id
 
-from sqrtdk import ensembles, row_plan, saturation, streams
-from sqrtdk.config import specification
+from sqrtdk.config.validation import specification
+from sqrtdk.rows import plan as row_plan
+from sqrtdk.sampling import ensembles, streams
+from sqrtdk.studies import saturation
 
 DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))["ensembles"]
 # Tokens of one dimension are far from orthogonal.

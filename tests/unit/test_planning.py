@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sqrtdk import costs, planning
+from sqrtdk.config import costs, planning
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))

@@ -9,9 +9,10 @@ import synthetic_planted
 from figure_cases import describe
 from scipy import integrate, special, stats
 
-from sqrtdk import numbers, planted
-from sqrtdk.figures import load
-from sqrtdk.planted import retrieval_law, weight_law
+from sqrtdk.figures.catalogue import load
+from sqrtdk.studies import planted_key
+from sqrtdk.studies.planted_key import retrieval_law, weight_law
+from sqrtdk.words import numbers
 
 
 @pytest.mark.parametrize(("d_k", "rho", "factor"), [(16, 1, 1.0), (64, 0.5, 0.125), (16, 0.5, 0.25), (64, 0.9, 1 / 64)])
@@ -30,7 +31,7 @@ def test_two_keys_are_one_logistic_integral(d_k, rho, factor):
 def test_three_keys_are_a_double_sum():
     """With two other keys and ρ = 1, p* is averaged over both of their logits directly."""
     d_k, factor = 16, 0.25
-    norm, share = planted.norm_nodes(d_k, 0.1)
+    norm, share = planted_key.norm_nodes(d_k, 0.1)
     g = np.linspace(-9, 9, 301)
     density = stats.norm.pdf(g) * (g[1] - g[0])
     total = 0.0
@@ -45,7 +46,7 @@ def test_three_keys_are_a_double_sum():
 def test_a_single_key_has_all_the_weight_and_more_keys_leave_less(rho, factor):
     law = weight_law(16, rho, factor)
     assert law(1) == pytest.approx(1, abs=1e-12)
-    values = [law(n) for n in planted.N_KEYS]
+    values = [law(n) for n in planted_key.N_KEYS]
     assert np.all(np.diff(values) < 0)
     assert retrieval_law(16, rho)(1) == pytest.approx(1, abs=1e-12)
 
@@ -74,15 +75,15 @@ def test_retrieval_among_two_is_a_student_t():
 @pytest.mark.parametrize(("d_k", "rho", "factor"), [(16, 1, 1.0), (32, 0.5, 1.0), (256, 1, 1 / 16), (256, 1, 1.0)])
 def test_steps_are_fine_enough(monkeypatch, d_k, rho, factor):
     coarse = weight_law(d_k, rho, factor)
-    monkeypatch.setattr(planted, "NORM_STEP", planted.NORM_STEP / 2)
-    monkeypatch.setattr(planted, "STEP", planted.STEP / 2)
+    monkeypatch.setattr(planted_key, "NORM_STEP", planted_key.NORM_STEP / 2)
+    monkeypatch.setattr(planted_key, "STEP", planted_key.STEP / 2)
     fine = weight_law(d_k, rho, factor)
     for n in (2, 1024, 2**20):
         assert coarse(n) == pytest.approx(fine(n), rel=1e-6)
 
 
 def test_nodes_are_those_of_the_chi_law():
-    norm, share = planted.norm_nodes(64, planted.NORM_STEP)
+    norm, share = planted_key.norm_nodes(64, planted_key.NORM_STEP)
     assert share @ norm**2 == pytest.approx(64, rel=1e-10)
     assert share @ norm == pytest.approx(stats.chi.mean(64), rel=1e-10)
 
@@ -90,33 +91,33 @@ def test_nodes_are_those_of_the_chi_law():
 def test_capacity_is_where_the_weight_is_one_half():
     law = weight_law(64, 1, 1 / 8)
     assert law(law.capacity()) == pytest.approx(0.5, abs=1e-9)
-    assert law.capacity() == pytest.approx(planted.leading_capacity(64, 1, 1 / 8), rel=0.05)
-    assert planted.leading_capacity(64, 1, 1 / 8) == pytest.approx(math.exp(7.5))
+    assert law.capacity() == pytest.approx(planted_key.leading_capacity(64, 1, 1 / 8), rel=0.05)
+    assert planted_key.leading_capacity(64, 1, 1 / 8) == pytest.approx(math.exp(7.5))
     assert weight_law(16, 1, 1e-9).capacity() == pytest.approx(2, rel=1e-6)
-    sure = planted.Power(np.ones(1), np.zeros(1))
+    sure = planted_key.Power(np.ones(1), np.zeros(1))
     assert sure.capacity() is None
 
 
 def test_no_factor_beats_the_leading_capacity_at_the_cosine():
     """The exponent cρ − c²/2 grows up to c = ρ, and a sharper softmax adds nothing."""
-    capacities = [planted.leading_capacity(64, 0.5, c) for c in (0.1, 0.3, 0.5, 0.7, 1.0)]
+    capacities = [planted_key.leading_capacity(64, 0.5, c) for c in (0.1, 0.3, 0.5, 0.7, 1.0)]
     assert np.all(np.diff(capacities[:3]) > 0)
     assert capacities[2:] == [pytest.approx(math.exp(8))] * 3
 
 
 def test_approximation_is_its_formula_while_many_keys_share():
     d, n, rho, c = 64, 4096, 1.0, 1 / 8
-    assert planted.approximation(d, n, rho, c) == pytest.approx(math.exp(8) / (math.exp(8) + n * math.exp(0.5)))
+    assert planted_key.approximation(d, n, rho, c) == pytest.approx(math.exp(8) / (math.exp(8) + n * math.exp(0.5)))
     # Where few keys do, n e^{c²d/2} would put nearly all of the weight on the others.
     exact = weight_law(64, 0.5, 1.0)(64)
-    assert planted.approximation(64, 64, 0.5, 1.0) == pytest.approx(exact, abs=0.1)
+    assert planted_key.approximation(64, 64, 0.5, 1.0) == pytest.approx(exact, abs=0.1)
     assert exact - special.expit(32 - math.log(64) - 32) > 0.9
 
 
 @pytest.mark.parametrize(("d_k", "n_keys"), [(16, 16), (64, 64), (16, 300)])
 def test_monte_carlo_agrees(d_k, n_keys):
     cosines, factors = (1, 0.5), (1.0, d_k**-0.5, 1 / d_k)
-    weight, retrieved = planted.simulate(d_k, n_keys, cosines, factors, 64, 3)
+    weight, retrieved = planted_key.simulate(d_k, n_keys, cosines, factors, 64, 3)
     for i, rho in enumerate(cosines):
         laws = [*(weight_law(d_k, rho, c) for c in factors), retrieval_law(d_k, rho)]
         for law, blocks in zip(laws, (*weight[i], retrieved[i]), strict=True):
@@ -130,14 +131,14 @@ def test_monte_carlo_agrees(d_k, n_keys):
 def test_rows_are_softmax_of_real_scores():
     """The same rows by another way: all keys in one matrix, and scipy's softmax."""
     n, d = 8, 16
-    weight, retrieved = planted.simulate(d, n, (0.5,), (0.25,), 2, 5)
-    from sqrtdk import streams
+    weight, retrieved = planted_key.simulate(d, n, (0.5,), (0.25,), 2, 5)
+    from sqrtdk.sampling import streams
 
     rng, own = streams.generator(5, "planted_key", d, n), streams.generator(5, "planted_key", d, n, "0.5")
     for block in range(2):
-        q = streams.standard_normal(rng, (planted.N_QUERIES, d)).astype(float)
+        q = streams.standard_normal(rng, (planted_key.N_QUERIES, d)).astype(float)
         others = streams.standard_normal(rng, (n - 1, d)).astype(float)
-        g = streams.standard_normal(own, (planted.N_QUERIES, d))
+        g = streams.standard_normal(own, (planted_key.N_QUERIES, d))
         scores = np.column_stack([np.sum(q * (0.5 * q + 0.75**0.5 * g), axis=1), q @ others.T])
         p = special.softmax(0.25 * scores, axis=1)
         assert weight[0, 0, block] == pytest.approx(p[:, 0].mean(), rel=1e-5)
@@ -145,25 +146,25 @@ def test_rows_are_softmax_of_real_scores():
 
 
 def test_a_cosine_or_a_rule_more_leaves_the_others_as_they_are():
-    alone, _ = planted.simulate(16, 16, (0.5,), (1.0,), 3, 1)
-    both, _ = planted.simulate(16, 16, (1, 0.5), (0.25, 1.0), 3, 1)
+    alone, _ = planted_key.simulate(16, 16, (0.5,), (1.0,), 3, 1)
+    both, _ = planted_key.simulate(16, 16, (1, 0.5), (0.25, 1.0), 3, 1)
     assert np.array_equal(alone[0, 0], both[1, 1])
 
 
 @pytest.fixture(scope="module")
 def small_table():
-    widths = planted.WIDTHS
-    planted.WIDTHS = (16,)
+    widths = planted_key.WIDTHS
+    planted_key.WIDTHS = (16,)
     try:
-        return planted.table((1, 0.5), ("none", "1/d_k"), 24 * 64, 1)
+        return planted_key.table((1, 0.5), ("none", "1/d_k"), 24 * 64, 1)
     finally:
-        planted.WIDTHS = widths
+        planted_key.WIDTHS = widths
 
 
 def test_the_table_holds_every_combination_once_and_simulates_what_is_affordable(small_table):
     keys, capacities = small_table
     combinations = {(row["rho"], row["n_keys"], row["scaling"], row["measure"]) for row in keys}
-    assert len(keys) == len(combinations) == 2 * 3 * len(planted.N_KEYS)
+    assert len(keys) == len(combinations) == 2 * 3 * len(planted_key.N_KEYS)
     assert {row["n_keys"] for row in keys if row["estimate"] is not None} == {16, 64}
     assert {row["n_blocks"] for row in keys if row["n_keys"] == 64} == {24}
     assert all((row["scaling"] is None) == (row["measure"] == "retrieved") for row in keys)

@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from scipy import integrate, stats
 
-from sqrtdk import precision
-from sqrtdk.precision import FORMATS, N_KEYS
+from sqrtdk.studies import rounding
+from sqrtdk.studies.rounding import FORMATS, N_KEYS
 
 LIMIT = {"bfloat16": 2.0**128 - 2.0**119, "float16": 65520.0, "float8_e4m3fn": 464.0, "float8_e5m2": 61440.0}
 
 
 @functools.lru_cache
 def table() -> pd.DataFrame:
-    rows = [row for d_k in (1, 16, 64, 1024) for row in precision.simulate(d_k, 60_000, 5)]
+    rows = [row for d_k in (1, 16, 64, 1024) for row in rounding.simulate(d_k, 60_000, 5)]
     return pd.DataFrame(rows)
 
 
@@ -72,7 +72,7 @@ def test_bits_exponents_and_limits_are_those_of_the_type(form):
     assert form.round(np.array([1 + 2.0 ** -(form.bits + 2)]))[0] == 1.0 or form.name == "float32"
 
 
-@pytest.mark.parametrize("name", precision.ROUNDED)
+@pytest.mark.parametrize("name", rounding.ROUNDED)
 def test_overflow_begins_where_it_should_and_is_what_the_format_says(name):
     form = FORMATS[name]
     assert form.overflow == LIMIT[name]
@@ -103,7 +103,7 @@ def test_logit_errors_agree_with_their_law_and_grow_with_the_logits():
     assert (abs(rows["estimate"] - rows["exact"]) < 4.5 * rows["se"]).all()
     plain, scaled = (
         pick(format="bfloat16", rounded="logits", measure="logit_error", d_k=64, scaling=rule)
-        for rule in precision.RULES
+        for rule in rounding.RULES
     )
     # A factor of 8 is a power of 2: binary rounding commutes with it exactly.
     assert plain["estimate"] == pytest.approx(8 * scaled["estimate"], rel=1e-12)
@@ -128,7 +128,7 @@ def test_error_of_rounded_logits_grows_and_then_stays():
 
 def test_distance_of_weights_is_that_of_its_definition():
     exact, rounded = np.array([[0.5, 0.25, 0.25]]), np.array([[0.4, 0.3, 0.25]])
-    found = precision._distance(rounded, exact, np.array([0]))
+    found = rounding._distance(rounded, exact, np.array([0]))
     assert found["total_variation"] == pytest.approx(np.array([0.075]))
     assert found["top_weight_error"] == pytest.approx(np.array([0.2]))
 
@@ -136,8 +136,8 @@ def test_distance_of_weights_is_that_of_its_definition():
 def test_numbers_that_a_format_holds_have_no_error():
     q = np.eye(4, dtype=np.float32)[None]
     k = np.float32([[[1, 0.5, -2, 4]] * 4])
-    found = precision._row_values(q, k, 1.0)
-    for name in precision.ROUNDED:
+    found = rounding._row_values(q, k, 1.0)
+    for name in rounding.ROUNDED:
         for place in ("inputs", "logits"):
             assert (found[name, place, "total_variation"] == 0).all()
 
@@ -172,32 +172,32 @@ def test_probability_that_a_row_overflows_by_quadrature(d_k, threshold):
         return stats.chi.pdf(norm, d_k) * (1 - none)
 
     expected, _ = integrate.quad(integrand, 1e-9, d_k**0.5 + 12, limit=400, epsabs=1e-13)
-    assert precision._any_above(threshold, d_k) == pytest.approx(expected, rel=1e-7)
+    assert rounding._any_above(threshold, d_k) == pytest.approx(expected, rel=1e-7)
 
 
 def test_a_row_with_an_overflow_is_nan_naively_and_not_when_the_maximum_is_subtracted():
     logits = np.array([[12.0, 1.0, 0.0], [3.0, 1.0, 0.0]])
-    powers, naive = precision._naive_weights(logits, FORMATS["float16"])
+    powers, naive = rounding._naive_weights(logits, FORMATS["float16"])
     assert np.isinf(powers).tolist() == [[True, False, False], [False, False, False]]
     assert np.isnan(naive[0, 0])
     assert np.isfinite(naive[1]).all()
-    assert np.isfinite(precision._weights(logits)).all()
+    assert np.isfinite(rounding._weights(logits)).all()
     # What the format has no number for cannot be saved by subtracting.
     for value in (np.inf, np.nan):
-        assert np.isnan(precision._weights(np.array([[value, 1.0]]))).any()
+        assert np.isnan(rounding._weights(np.array([[value, 1.0]]))).any()
     assert (table().query("rounded == 'logits' and measure == 'undefined_rows'")["estimate"] == 0).all()
 
 
 def test_logits_beyond_a_format_are_counted():
     q, k = np.full((1, 1, 1), 500, np.float32), np.float32([[[1.0], [-1.0], [0.5], [0.1]]])
-    found = precision._row_values(q, k, 1.0)
+    found = rounding._row_values(q, k, 1.0)
     assert found["float8_e4m3fn", "logits", "overflow_share"] == pytest.approx(0.5)
     assert found["float8_e4m3fn", "logits", "undefined_rows"] == 1
     assert found["float16", "logits", "overflow_share"] == 0
 
 
 def test_numbers_belong_to_the_width_and_the_seed():
-    one, again, other = (precision.simulate(4, 4000, seed) for seed in (1, 1, 2))
+    one, again, other = (rounding.simulate(4, 4000, seed) for seed in (1, 1, 2))
     assert one == again
     errors = [[row["estimate"] for row in rows if row["measure"] == "logit_error"] for rows in (one, other)]
     assert not set(errors[0]) & set(errors[1])

@@ -7,7 +7,7 @@ import platform
 import pytest
 
 import write_provenance
-from sqrtdk import citing, provenance
+from sqrtdk.report import citing, provenance
 
 CONFIG = {"seed": 1, "d_k": [1, 2], "ensembles": {"a": {"family": "gaussian"}, "b": {"family": "uniform"}}}
 

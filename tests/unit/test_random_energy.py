@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from sqrtdk import gradients, random_energy, softmax, streams
-from sqrtdk.random_energy import averages
+from sqrtdk.rows import gradients, softmax
+from sqrtdk.sampling import streams
+from sqrtdk.theory import random_energy
+from sqrtdk.theory.random_energy import averages
 
 SPREADS = (0.01, 0.3, 0.69, 0.71, 1.0, 3.0, 10.0, 64.0)
 

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sqrtdk.random_energy import averages
+from sqrtdk.theory.random_energy import averages
 
 
 def derivatives(n, s):

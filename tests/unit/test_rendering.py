@@ -9,11 +9,11 @@ import xml.etree.ElementTree as ET
 import pytest
 from markupsafe import Markup
 
-from sqrtdk import rendering
 from sqrtdk.figures import inline
-from sqrtdk.mathml import MissingPart, glued, labelled, mathml, prose
-from sqrtdk.sentences import Listing, Phrase, Sentence
-from sqrtdk.words import Words, tree
+from sqrtdk.report import rendering
+from sqrtdk.words.mathml import MissingPart, glued, labelled, mathml, prose
+from sqrtdk.words.sentences import Listing, Phrase, Sentence
+from sqrtdk.words.texts import Words, tree
 
 
 def shape(html: str):
@@ -188,7 +188,7 @@ def test_scale_rules_are_formulas_and_unknown_ones_literal():
 
 
 def test_every_known_scale_rule_has_a_formula_and_is_shown_by_it_where_it_depends_on_d_k_alone():
-    from sqrtdk import scalings
+    from sqrtdk.variants import scalings
 
     for name, rule in scalings.SCALINGS.items():
         assert mathml(rule.formula).startswith("<math>")

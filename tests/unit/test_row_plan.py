@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from sqrtdk import ensembles, row_plan, saturation
-from sqrtdk.row_plan import Share
+from sqrtdk.rows import plan as row_plan
+from sqrtdk.rows.plan import Share
+from sqrtdk.sampling import ensembles
+from sqrtdk.studies import saturation
 
 FACTORS = (1.0, 0.125)
 

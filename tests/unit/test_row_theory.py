@@ -8,9 +8,11 @@ import pytest
 from ensemble_cases import spec_id, widths
 from scipy import integrate, special, stats
 
-from sqrtdk import ensembles, gradients, random_energy, softmax, streams
-from sqrtdk.random_energy import averages
-from sqrtdk.row_theory import chi_square, measures, mixture
+from sqrtdk.rows import gradients, softmax
+from sqrtdk.sampling import ensembles, streams
+from sqrtdk.theory import random_energy
+from sqrtdk.theory.gaussian_rows import chi_square, measures, mixture
+from sqrtdk.theory.random_energy import averages
 
 SPECS = (
     {"family": "gaussian"},

@@ -15,9 +15,11 @@ import scipy.integrate
 import scipy.special
 import scipy.stats
 
-from sqrtdk import ensembles, row_plan, saturation, softmax, streams
-from sqrtdk.saturation import simulate_cell
-from sqrtdk.variants import VariantError, parse
+from sqrtdk.rows import plan, softmax
+from sqrtdk.sampling import ensembles, streams
+from sqrtdk.studies import saturation
+from sqrtdk.studies.saturation import simulate_cell
+from sqrtdk.variants.notation import VariantError, parse
 
 RULES = ["none", "1/sqrt(d_k)", "1/d_k"]
 
@@ -48,13 +50,13 @@ def cell(d_k, n_keys, ensemble=GAUSSIAN, scalings=("none",), seed=1, name="g", n
 def after_the_pilot(monkeypatch, *actions):
     """Do something when a plan is made, before what counts is drawn."""
 
-    def planned(*arguments, original=row_plan.plan):
+    def planned(*arguments, original=plan.plan):
         chosen = original(*arguments)
         for action in actions:
             action()
         return chosen
 
-    monkeypatch.setattr(row_plan, "plan", planned)
+    monkeypatch.setattr(plan, "plan", planned)
 
 
 def by_measure(rows):
@@ -243,9 +245,9 @@ def test_memory_does_not_grow_with_what_is_drawn():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     logits = 64 * by_measure(saturations)["entropy"]["n_rows"]
-    assert logits > 10 * row_plan.BATCH_LOGITS
+    assert logits > 10 * plan.BATCH_LOGITS
     # q, k in float32 and a dozen arrays of logits; all blocks at once would be several times as much.
-    assert peak < 4 * row_plan.BATCH_SCALARS + 20 * 8 * row_plan.BATCH_LOGITS
+    assert peak < 4 * plan.BATCH_SCALARS + 20 * 8 * plan.BATCH_LOGITS
 
 
 def test_adding_keys_or_scale_rules_changes_no_other_number():
@@ -326,17 +328,17 @@ def test_pilot_is_discarded(monkeypatch):
         names_used.append(identity[3:])
         return original(*identity)
 
-    def fixed(*arguments, original=row_plan.plan):
+    def fixed(*arguments, original=plan.plan):
         shares.append(original(*arguments))
         return shares[-1]
 
     monkeypatch.setattr(streams, "generator", recorded)
-    monkeypatch.setattr(row_plan, "plan", fixed)
+    monkeypatch.setattr(plan, "plan", fixed)
     first = cell(8, [16], n_logits=40_000)
     parts = ("qk", "upstream")
     assert names_used == [*((8, 16, "pilot", part) for part in parts), *((8, 16, part) for part in parts)]
     # The same number of blocks without a pilot gives the same numbers.
-    monkeypatch.setattr(row_plan, "plan", lambda *arguments: shares[0])
+    monkeypatch.setattr(plan, "plan", lambda *arguments: shares[0])
     assert cell(8, [16], n_logits=40_000) == first
 
 
@@ -360,7 +362,7 @@ def test_precise_says_whether_the_goal_is_met():
     saturations, gradients = cell(64, [64], scalings=["none", "1/sqrt(d_k)"], n_logits=30_000)
     found = {}
     for row in saturations + gradients:
-        goal = row_plan.GOALS.get(row["measure"])
+        goal = plan.GOALS.get(row["measure"])
         assert row["precise"] is (None if goal is None else row["trusted"] and row["se"] <= goal * row["estimate"])
         found.setdefault(row["precise"], set()).add(row["measure"])
     assert {True, False, None} == set(found)
@@ -377,7 +379,7 @@ def test_gradients_have_their_own_number_of_blocks():
     assert abs(z_score(found, 1.96536)) < 4.5
 
 
-SCRIPTS = Path(saturation.__file__).parents[1]
+SCRIPTS = Path(saturation.__file__).parents[2]
 
 
 def test_script_writes_the_tables(tmp_path):

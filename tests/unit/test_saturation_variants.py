@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from test_saturation import cell
 
-from sqrtdk import saturation, softmax
-from sqrtdk.variants import parse
+from sqrtdk.rows import softmax
+from sqrtdk.studies import saturation
+from sqrtdk.variants.notation import parse
 
 
 def test_a_transform_that_does_nothing_gives_the_numbers_of_the_plain_rule():

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from sqrtdk import mathml, sizes
-from sqrtdk.scalings import MISTAKE, MODEL, RULE, SCALINGS, names
-from sqrtdk.transforms import TRANSFORMS
-from sqrtdk.variants import parse
+from sqrtdk.variants import sizes
+from sqrtdk.variants.notation import parse
+from sqrtdk.variants.scalings import MISTAKE, MODEL, RULE, SCALINGS, names
+from sqrtdk.variants.transforms import TRANSFORMS
+from sqrtdk.words import mathml
 
 
 def factor(text, d_k, n_keys=16):

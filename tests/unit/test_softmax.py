@@ -8,7 +8,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from sqrtdk import softmax
+from sqrtdk.rows import softmax
 
 MEASURES = {name: measure.of for name, measure in softmax.MEASURES.items()}
 SHARES = ("saturated_share", "vanishing_share", "vanishing_share_relative")

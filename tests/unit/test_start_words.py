@@ -7,7 +7,9 @@ import pytest
 import synthetic_start as synthetic
 from figure_cases import describe
 
-from sqrtdk import numbers, tables_start, words
+from sqrtdk.report.tables import start
+from sqrtdk.words import numbers
+from sqrtdk.words import texts as words
 
 FRAMES = synthetic.frames()
 
@@ -76,7 +78,7 @@ def texts(table, column: str) -> dict[str, str]:
 
 
 def test_table_of_initialisations_holds_measured_and_exact_values():
-    table = tables_start.initialisation(FRAMES["initialisation"])
+    table = start.initialisation(FRAMES["initialisation"])
     assert len(table.rows) == 13
     row = next(row for row in table.rows if row[0].text.text == "PyTorch linear layer")
     frame = FRAMES["initialisation"].query("scheme == 'linear_default' and quantity == 'logit_variance'").iloc[0]
@@ -87,7 +89,7 @@ def test_table_of_initialisations_holds_measured_and_exact_values():
 
 
 def test_table_of_normalisations_has_a_column_for_each_width():
-    table = tables_start.normalisation(FRAMES["initialisation"])
+    table = start.normalisation(FRAMES["initialisation"])
     assert table.columns == ("group", "scheme", "d_k_64", "d_k_128")
     notes = {row[1].text.text: (row[2].note, row[3].note) for row in table.rows}
     assert notes["L2 / √dₖ"] == ("0.01562", "0.007812")
@@ -96,7 +98,7 @@ def test_table_of_normalisations_has_a_column_for_each_width():
 
 
 def test_table_of_rounding_is_at_one_width():
-    table = tables_start.rounding(FRAMES["rounding"])
+    table = start.rounding(FRAMES["rounding"])
     assert table.values == {"d_k": "64", "n_keys": "64"}
     assert texts(table, "digits") == dict(
         zip(
@@ -106,13 +108,13 @@ def test_table_of_rounding_is_at_one_width():
     float16 = FRAMES["rounding"].query("format == 'float16' and d_k == 64 and scaling == 'none'")
     error = float16.query("rounded == 'logits' and measure == 'total_variation'").iloc[0]
     assert texts(table, "error_unscaled")["float16"] == numbers.with_error(error["estimate"], error["se"])
-    assert tables_start.rounding(synthetic.rounding(d_k=(4, 16))).values["d_k"] == "16"
+    assert start.rounding(synthetic.rounding(d_k=(4, 16))).values["d_k"] == "16"
 
 
 @pytest.mark.parametrize("name", ["initialisation", "normalisation", "rounding"])
 def test_every_column_has_its_heading(name):
     heading = words.read(Path(__file__).parents[2] / "report", "en")["tables"][name]
     frame = FRAMES["rounding" if name == "rounding" else "initialisation"]
-    table = getattr(tables_start, name)(frame)
+    table = getattr(start, name)(frame)
     assert set(table.columns) == set(heading["columns"])
     assert all(len(row) == len(table.columns) for row in table.rows)

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sqrtdk import gradients, softmax, streaming
+from sqrtdk.rows import gradients, softmax, streaming
 
 FACTORS = (1.0, 0.125, 3.0)
 SUMS = [name for name, measure in softmax.MEASURES.items() if not measure.whole_row]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sqrtdk import streams
+from sqrtdk.sampling import streams
 
 N = 400_000
 

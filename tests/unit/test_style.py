@@ -4,7 +4,9 @@ import itertools
 
 import pytest
 
-from sqrtdk import scalings, softmax, style
+from sqrtdk.figures import style
+from sqrtdk.rows import softmax
+from sqrtdk.variants import scalings
 
 DEFAULT = ["gaussian", "uniform", "rademacher", "laplace", "student_t", "shifted", "equicorrelated", "ar1", "aligned"]
 

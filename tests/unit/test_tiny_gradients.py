@@ -7,7 +7,9 @@ import pytest
 import synthetic_planted
 from scipy import special
 
-from sqrtdk import example_tables, softmax, tiny_gradients
+from sqrtdk.report.tables import examples
+from sqrtdk.rows import softmax
+from sqrtdk.studies import tiny_gradients
 
 
 def shares(d_k, n_blocks, seed=1):
@@ -99,7 +101,7 @@ def test_the_table_holds_every_combination_and_the_printed_numbers_once():
 
 def test_the_report_puts_the_printed_share_beside_the_exact_one():
     frame = synthetic_planted.examples()["tiny_gradients"]
-    table = example_tables.tiny_gradients(frame)
+    table = examples.tiny_gradients(frame)
     assert [(row[0].text, row[1].text) for row in table.rows][:2] == [("10", "none"), ("10", "1/sqrt(d_k)")]
     cells = dict(zip(table.columns, table.rows[-2], strict=True))
     assert cells["published"].text == "69.50"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import synthetic_training as synthetic
 
-from sqrtdk import training_answers as answers
+from sqrtdk.report import training_answers as answers
 from sqrtdk.training import summary
 from sqrtdk.training.summary import decide, window
 

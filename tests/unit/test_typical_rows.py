@@ -6,8 +6,10 @@ import pytest
 import synthetic_results as synthetic
 from figure_cases import describe
 
-from sqrtdk import explore, numbers, typical_rows
-from sqrtdk.figures import load
+from sqrtdk.figures.catalogue import load
+from sqrtdk.report import explore
+from sqrtdk.studies import typical_rows
+from sqrtdk.words import numbers
 
 RULES = ("none", "1/sqrt(d_k)")
 

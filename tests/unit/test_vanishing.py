@@ -7,8 +7,9 @@ import pytest
 import synthetic_results
 import synthetic_vanishing
 
-from sqrtdk import vanishing, words
-from sqrtdk.answers import Setting
+from sqrtdk.report import vanishing
+from sqrtdk.report.answers import Setting
+from sqrtdk.words import texts
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 GRID = ("gaussian",), (1, 16, 64, 256), (16, 64), ("none", "1/sqrt(d_k)")
@@ -122,11 +123,11 @@ def test_without_one_of_the_rules_nothing_is_said():
 
 
 def test_every_sentence_has_words_that_its_values_fill():
-    tree = words.read(REPORT, "en")
-    written = {f"{family}.{name}" for family, words in tree["answer"]["vanishing"].items() for name in words}
+    tree = texts.read(REPORT, "en")
+    written = {f"{family}.{name}" for family, texts in tree["answer"]["vanishing"].items() for name in texts}
     chosen = {f"{family}.{name}" for family, names in vanishing.SENTENCES.items() for name in names}
     assert written == chosen
-    say = words.Words(tree)
+    say = texts.Words(tree)
     crossings = TABLES["gradient_crossovers"].astype({"reason": object})
     there = {}
     for row in CROSSINGS.values():

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from autograd import grad
 
-from sqrtdk import alternatives, sizes, streams
-from sqrtdk.scalings import SCALINGS
-from sqrtdk.variants import VariantError, all_names, kind, parse
+from sqrtdk.sampling import streams
+from sqrtdk.studies import alternatives
+from sqrtdk.variants import sizes
+from sqrtdk.variants.notation import VariantError, all_names, kind, parse
+from sqrtdk.variants.scalings import SCALINGS
 
 RULES = list(SCALINGS)
 TRANSFORMED = (

@@ -9,10 +9,12 @@ import pytest
 import synthetic_planted
 from scipy import integrate, special, stats
 
-from sqrtdk import example_tables, words, worked_example
-from sqrtdk.sentences import Listing
-from sqrtdk.tables import NONE
-from sqrtdk.worked_example import D_K
+from sqrtdk.report.tables import examples
+from sqrtdk.report.tables.making import NONE
+from sqrtdk.studies import worked_example
+from sqrtdk.studies.worked_example import D_K
+from sqrtdk.words import texts
+from sqrtdk.words.sentences import Listing
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -103,7 +105,7 @@ def frame() -> pd.DataFrame:
 
 
 def test_the_table_says_which_printed_weights_are_wrong():
-    table = example_tables.three_numbers(frame())
+    table = examples.three_numbers(frame())
     printed = [row[2] for row in table.rows]
     assert printed[0].note_word == "tables.three_numbers.differs"
     assert printed[0].text == "0.41, 0.20, 0.39"
@@ -112,25 +114,25 @@ def test_the_table_says_which_printed_weights_are_wrong():
     corrected = frame()
     corrected.loc[corrected["measure"].eq("printed_weight_2") & corrected["case"].eq("small"), "estimate"] = 0.25
     corrected.loc[corrected["measure"].eq("printed_weight_3") & corrected["case"].eq("small"), "estimate"] = 0.34
-    assert example_tables.three_numbers(corrected).rows[0][2].note_word == "tables.three_numbers.agrees"
+    assert examples.three_numbers(corrected).rows[0][2].note_word == "tables.three_numbers.agrees"
     assert table.values["ratio"] == "2.2"
     assert [row[0].text for row in table.rows] == ["1, 0.5, 0.8", "14, 10, 12", "10, 5, 8", "1.75, 1.25, 1.5"]
 
 
 def test_the_table_of_random_rows_has_two_lines_for_each_number_of_keys():
-    table = example_tables.before_after(frame())
+    table = examples.before_after(frame())
     assert [(row[0].text, row[1].text) for row in table.rows] == [
         (str(n), rule) for n in worked_example.N_KEYS for rule in worked_example.RULES
     ]
     assert table.values["rms_larger"] == Listing(("64", "512"))
     swapped = frame()
     swapped["scaling"] = swapped["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
-    assert example_tables.before_after(swapped).values["rms_larger"] == Listing(("3", "10"))
+    assert examples.before_after(swapped).values["rms_larger"] == Listing(("3", "10"))
 
 
 def test_the_tables_have_their_words():
-    say = words.Words(words.read(ROOT / "report", "en"))
-    for table in example_tables.report_tables(synthetic_planted.examples()):
+    say = texts.Words(texts.read(ROOT / "report", "en"))
+    for table in examples.report_tables(synthetic_planted.examples()):
         assert say(f"tables.{table.key}.caption", **table.values)
         assert say(f"tables.{table.key}.note", **table.values)
         for column in table.columns:

@@ -7,7 +7,7 @@ import pytest
 from config_help import ROOT
 
 import workflow_graph
-from sqrtdk.article import workflow
+from sqrtdk.report.article import workflow
 
 RULES = {
     "draw": {"after": [], "makes": ["results/cells/{d_k}.csv"], "keys": ["seed", "d_k"]},

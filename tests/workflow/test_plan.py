@@ -9,7 +9,7 @@ from pipeline import ROOT, planned, small
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import plan_run  # noqa: E402
-from sqrtdk import planning  # noqa: E402
+from sqrtdk.config import planning  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ["small", "large"])

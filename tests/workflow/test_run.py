@@ -188,11 +188,11 @@ LATER = [stage for stage in STAGES if stage not in ("moments", "heads", "collect
 
 def starts(*stages, **numbers):
     """Return the jobs of some stages, with the figures drawn from their tables and what follows; `numbers` differ."""
-    from sqrtdk import figures
+    from sqrtdk.figures import catalogue
 
     jobs = {rule: number for stage in stages for rule, number in STAGES[stage][0].items()}
     tables = {table for stage in stages for table in STAGES[stage][1]}
-    n_figures = sum(bool(set(figures.load(name).INPUTS) & tables) for name in figures.names())
+    n_figures = sum(bool(set(catalogue.load(name).INPUTS) & tables) for name in catalogue.names())
     jobs |= {**FIGURES, "draw_figure": n_figures} if n_figures else RECORD
     jobs |= {} if set(stages) <= UNCLAIMED else {"decide_claims": 1}
     return {rule: number for rule, number in (jobs | numbers).items() if number}

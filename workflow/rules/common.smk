@@ -17,7 +17,8 @@ sys.path.insert(0, str(SCRIPTS.resolve()))
 import workflow_graph
 import workflow_support
 from sqrtdk import config as configuration
-from sqrtdk import claims, ensembles, figures, variants
+from sqrtdk import claims, ensembles, variants
+from sqrtdk.figures import catalogue
 from sqrtdk.training import rules as trained
 
 workflow_support.use_this_python()
@@ -90,7 +91,7 @@ def figure_script(wildcards):
 
 
 def figure_tables(wildcards):
-    return [f"results/{table}.csv" for table in figures.load(wildcards.figure).INPUTS]
+    return [f"results/{table}.csv" for table in catalogue.load(wildcards.figure).INPUTS]
 
 
 def citable(path, category, caption, **labels):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..mathml import MissingPart
+from sqrtdk.words.mathml import MissingPart
 
 HOLDS, HOLDS_IF, FAILS, UNDECIDED, OPINION = VERDICTS = ("holds", "holds_if", "fails", "undecided", "opinion")
 KINDS = ("arithmetic", "simulated", "trained", "real")

@@ -1,7 +1,7 @@
 """Claims on gradients before training: how much of them is left, and for which rows."""
 
-from .core import Outcome, Test, Text, at_least, at_most, claim, every, under
-from .results import REFERENCE, Results
+from sqrtdk.claims.core import Outcome, Test, Text, at_least, at_most, claim, every, under
+from sqrtdk.claims.lookup import REFERENCE, Results
 
 SIZE, N_KEYS = 64, 64
 VANISHING = 0.5

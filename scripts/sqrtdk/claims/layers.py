@@ -1,7 +1,7 @@
 """Claims on what initial weights and normalisations give, layer after layer."""
 
-from .core import Outcome, Test, Text, at_least, claim, every, near, under
-from .results import Results
+from sqrtdk.claims.core import Outcome, Test, Text, at_least, claim, every, near, under
+from sqrtdk.claims.lookup import Results
 
 LAYER = 0.05
 """Relative margin of a mean square of components that should be 1."""

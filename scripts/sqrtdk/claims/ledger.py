@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from . import CLAIMS
-from .core import LEVEL, Decision, Test
-from .results import GRID, Results
+from sqrtdk.claims.catalogue import CLAIMS
+from sqrtdk.claims.core import LEVEL, Decision, Test
+from sqrtdk.claims.lookup import GRID, Results
 
 COLUMNS = (
     *("claim", "source", "statement", "expected", "measured", "se", "margin", "verdict", "evidence"),

@@ -1,7 +1,7 @@
 """Claims on the mean, the variance and the tails of q·k."""
 
-from .core import Outcome, Test, Text, at_least, claim, every, near, under
-from .results import Results
+from sqrtdk.claims.core import Outcome, Test, Text, at_least, claim, every, near, under
+from sqrtdk.claims.lookup import Results
 
 EXPONENT = 0.02
 """Margin of an exponent of d_k."""

@@ -1,7 +1,7 @@
 """Claims on other factors, other normalisers, and practice."""
 
-from .core import Outcome, Test, Text, at_least, at_most, claim, near, under
-from .results import REFERENCE, Results
+from sqrtdk.claims.core import Outcome, Test, Text, at_least, at_most, claim, near, under
+from sqrtdk.claims.lookup import REFERENCE, Results
 
 SIZE, N_KEYS = 64, 64
 BETTER = 0.8

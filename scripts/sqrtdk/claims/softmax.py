@@ -1,7 +1,7 @@
 """Claims on what softmax makes of scores, and on examples of three numbers."""
 
-from .core import Outcome, Test, Text, at_least, at_most, claim, every, near, under
-from .results import SHARE, Results
+from sqrtdk.claims.core import Outcome, Test, Text, at_least, at_most, claim, every, near, under
+from sqrtdk.claims.lookup import SHARE, Results
 
 SIZE, N_KEYS = 64, 64
 ALMOST_ALL = 0.9

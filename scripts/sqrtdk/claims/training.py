@@ -2,8 +2,8 @@
 
 import math
 
-from .core import Estimate, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
-from .results import REFERENCE, TINY, Results
+from sqrtdk.claims.core import Estimate, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
+from sqrtdk.claims.lookup import REFERENCE, TINY, Results
 
 SIZE, WIDE = 64, 256
 VANISHING = 0.5

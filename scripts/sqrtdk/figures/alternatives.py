@@ -1,8 +1,9 @@
 """Figure: every scale rule and variant at several widths: spread of the logits, effective keys, gradient."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 13
 INPUTS = ("alternatives",)

@@ -1,8 +1,9 @@
 """Figure: one block's attention matrix in heads of growing width, without a scale and with the usual one."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, heat, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import heat, panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 5
 INPUTS = ("attention_maps", "softmax_saturation")

@@ -2,9 +2,10 @@
 
 import textwrap
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Phrase, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
 NUMBER = 2
 INPUTS = ("variance_laws", "spread_laws")
@@ -19,7 +20,7 @@ def data(frames):
     `ci_*` are 95 % intervals; `all_*` are Šidák's simultaneous ones, which hold for all ensembles at once in 95 % of
     runs. `range_exponent` is the exponent of the interquartile range at large d_k, of the tail law if it has one.
     """
-    from sqrtdk.laws import t_quantile
+    from sqrtdk.sampling.laws import t_quantile
 
     laws = frames["variance_laws"]
     if laws.empty:

@@ -1,8 +1,9 @@
 """Figure: from what spread of the logits on softmax puts its weight on a few keys; simulated, exact and asymptotic."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, energy_curves, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 6
 INPUTS = ("random_energy", "random_energy_curves", "asymptotic_ranges")
@@ -46,7 +47,7 @@ def data(frames):
 @saving.styled
 def draw(frames):
     """Draw a column for each number of keys: participation ratio above, entropy below."""
-    from sqrtdk import asymptotics
+    from sqrtdk.theory import asymptotics
 
     table = data(frames)
     if table.empty:
@@ -159,7 +160,7 @@ def _alt(table, n_keys: list[int]) -> tuple[Sentence, ...]:
 
 def _halves(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say where the exact participation ratio is one half, beside √(2 ln n)."""
-    from sqrtdk import asymptotics
+    from sqrtdk.theory import asymptotics
 
     halves = {n: energy_curves.crossing(curves, n, "participation_ratio", 0.5) for n in n_keys}
     parts = [

@@ -1,8 +1,9 @@
 """Figure: how the size of a row's gradient is distributed over rows, and who holds the energy."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 11
 INPUTS = ("gradient_distribution", "gradient_magnitude")

@@ -1,8 +1,9 @@
 """Figure: the size of the gradient that attention passes back, as root mean square and as median."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 10
 INPUTS = ("gradient_magnitude", "gradient_crossovers", "gradient_decomposition")

@@ -1,8 +1,9 @@
 """Figure: the spread of the logits before training, by initial weights and by what is normalised."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 14
 INPUTS = ("initialisation",)
@@ -61,7 +62,7 @@ def draw(frames):
 
 
 def _label(row) -> str:
-    from sqrtdk.initialisation import LABELS
+    from sqrtdk.studies.initialisation import LABELS
 
     return LABELS.get((row["group"], row["scheme"]), str(row["scheme"]))
 

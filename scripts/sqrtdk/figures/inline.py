@@ -3,8 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 
-from sqrtdk import style
-from sqrtdk.figures import compact
+from sqrtdk.figures import compact, style
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"

@@ -1,8 +1,9 @@
 """Figure: the size of softmax's Jacobian against the spread of the logits, by three norms and in the median row."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, energy_curves, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 9
 INPUTS = ("random_energy", "random_energy_curves")

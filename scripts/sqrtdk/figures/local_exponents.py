@@ -1,8 +1,9 @@
 """Figure: the exponent of the variance between neighbouring widths, which shows crossovers and fractional exponents."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 3
 INPUTS = ("local_exponents",)

@@ -2,8 +2,8 @@
 
 import math
 
-from sqrtdk import style
-from sqrtdk.numbers import power_of_ten
+from sqrtdk.figures import style
+from sqrtdk.words.numbers import power_of_ten
 
 POINTS = "_points"
 """Label of every line whose heights are rows of the figure's data (a leading underscore keeps it out of legends)."""

@@ -2,9 +2,10 @@
 
 import math
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, heat, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import heat, panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 8
 INPUTS = ("phase_map", "freezing_frontier", "entropy_scale", "softmax_saturation")

@@ -1,8 +1,9 @@
 """Figure: the softmax weight of one key aligned with the query, against the number of keys."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 12
 INPUTS = ("planted_key", "planted_capacity")
@@ -133,7 +134,7 @@ def _ends(table, rule: str, rho: float):
 
 def _normalisers(table):
     """Say of 1/√d_k and 1/d_k what stays fixed from the narrowest to the widest head, and what the capacity does."""
-    from sqrtdk.variants import parse
+    from sqrtdk.variants.notation import parse
 
     rho = table["rho"].max()
     for rule, kept in ((_NOISE, "noise"), (_SIGNAL, "signal")):

@@ -1,8 +1,9 @@
 """Figure: the heads of trained networks, whose scaled logits need not have variance 1."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 19
 INPUTS = ("real_heads",)
@@ -17,7 +18,7 @@ _QUANTITIES = {
 
 def data(frames):
     """Return one row per head: both quantities with 95 % intervals (Student's t, jackknife over runs of tokens)."""
-    from sqrtdk.heads import RUNS
+    from sqrtdk.heads.enumeration import RUNS
 
     table = frames["real_heads"]
     if table.empty:

@@ -5,7 +5,7 @@ import functools
 import io
 import re
 
-from sqrtdk import style
+from sqrtdk.figures import style
 from sqrtdk.figures.targets import TARGETS, Target
 
 _DPI = 200

@@ -1,8 +1,9 @@
 """Figure: the distribution of Gaussian scores against its exact law."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, panels, saving, selection, speaking
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 4
 INPUTS = ("score_histograms",)
@@ -53,7 +54,7 @@ def _ours(table):
 def _density(d_k: int, bins):
     import numpy as np
 
-    from sqrtdk.densities import gaussian_cumulative, score_gaussian
+    from sqrtdk.sampling.densities import gaussian_cumulative, score_gaussian
 
     bins = _merged(bins)
     low, high = bins["low"].to_numpy(float), bins["high"].to_numpy(float)
@@ -76,7 +77,7 @@ def _density(d_k: int, bins):
 
 
 def _distance(d_k: int, bins) -> dict:
-    from sqrtdk.densities import normal_distance, normal_distance_law
+    from sqrtdk.sampling.densities import normal_distance, normal_distance_law
 
     inner = bins[bins["high"].abs() < float("inf")]
     share = bins["count"].cumsum()[inner.index] / bins["n_scores"].iloc[0]
@@ -223,7 +224,7 @@ def _limits(axes, table) -> float:
 def _draw_width(axes, bins, d_k: int, reach: float) -> None:
     import numpy as np
 
-    from sqrtdk.densities import gaussian_density
+    from sqrtdk.sampling.densities import gaussian_density
 
     inside = bins[bins["density"].notna()]
     score = np.linspace(-reach, reach, 402)

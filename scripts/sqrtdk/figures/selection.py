@@ -2,7 +2,7 @@
 
 import math
 
-from sqrtdk import style
+from sqrtdk.figures import style
 
 _ENUMERATED = "enumerated"
 LEVEL = 0.95

@@ -1,8 +1,9 @@
 """The words beside a figure in one language, from what its module says of the numbers."""
 
-from sqrtdk import numbers, style
-from sqrtdk.figures import Description, selection
-from sqrtdk.sentences import Listing, Sentence, decode, encode, with_keys
+from sqrtdk.figures import selection, style
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence, decode, encode, with_keys
 
 PARTS = ("caption", "alt", "reading", "caveat")
 SHARED = "shared."

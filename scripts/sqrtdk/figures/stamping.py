@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from sqrtdk.figures import LICENCE, LICENCE_URL
+from sqrtdk.figures.catalogue import LICENCE, LICENCE_URL
 
 _PNG_HEAD = 8 + 25  # the signature and the header chunk, which must come first
 _SVG_START = re.compile(r"<svg\b[^>]*>")

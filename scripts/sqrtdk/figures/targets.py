@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqrtdk import style
+from sqrtdk.figures import style
 
 TYPE = 9.5
 """Points of the type that figures are laid out with."""

@@ -1,8 +1,9 @@
 """Figure: what happens inside attention while it is trained, with and without the scale."""
 
-from sqrtdk import numbers
-from sqrtdk.figures import Description, panels, saving, selection, speaking, training_words
-from sqrtdk.sentences import Listing, Sentence
+from sqrtdk.figures import panels, saving, selection, speaking, training_words
+from sqrtdk.figures.catalogue import Description
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
 
 NUMBER = 18
 INPUTS = ("training",)

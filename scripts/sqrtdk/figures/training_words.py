@@ -1,8 +1,7 @@
 """What the figures on training share: looks and words of trained rules."""
 
-from sqrtdk import style
-from sqrtdk.figures import speaking
-from sqrtdk.sentences import Sentence
+from sqrtdk.figures import speaking, style
+from sqrtdk.words.sentences import Sentence
 
 
 def looks(names) -> dict:

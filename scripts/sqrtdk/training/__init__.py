@@ -1,1 +1,4 @@
-"""Small attention models trained with and without a scale: tasks, model, optimisers, runs and what they show."""
+"""Small models on an exact backward pass: tasks, scale rules inside a model, runs and what they show.
+
+It knows the rooms up to `variants`.
+"""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .rules import Rule
+from sqrtdk.training.rules import Rule
 
 NORM_EPSILON = 1e-5
 MASKED = -1e30

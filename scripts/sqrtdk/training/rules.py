@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sqrtdk import sizes, variants
-from sqrtdk.scalings import SCALINGS
+from sqrtdk.variants import notation, sizes
+from sqrtdk.variants.scalings import SCALINGS
 
 POST_SOFTMAX = "post_softmax"
 GAIN = "g"
@@ -112,7 +112,7 @@ def build(name: str, d_k: int, n_keys: int) -> Rule:
     """Return the rule of this name for heads of width d_k that see at most n_keys keys."""
     if name == POST_SOFTMAX:
         return Rule(after=1 / math.sqrt(d_k))
-    variant = variants.parse(name)
+    variant = notation.parse(name)
     scaling, values = variant.scaling, dict(variant.values)
     if scaling.size is not None:
         if scaling.size not in SIZES or scaling.rows:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sqrtdk import streams
-
-from . import model, rules
-from .model import Shape
-from .optimisers import Optimiser
-from .rules import Rule
-from .tasks import TASKS
+from sqrtdk.sampling import streams
+from sqrtdk.training import model, rules
+from sqrtdk.training.model import Shape
+from sqrtdk.training.optimisers import Optimiser
+from sqrtdk.training.rules import Rule
+from sqrtdk.training.tasks import TASKS
 
 EVALUATION = 4
 """Batches of the held-out data on which a model is measured."""

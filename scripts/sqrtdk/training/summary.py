@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from sqrtdk import streams
-
-from .tasks import TASKS
+from sqrtdk.sampling import streams
+from sqrtdk.training.tasks import TASKS
 
 REFERENCE = "1/sqrt(d_k)"
 USABLE = 0.9

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .model import Shape
+from sqrtdk.training.model import Shape
 
 PAIRS = 16
 SYMBOLS = 32

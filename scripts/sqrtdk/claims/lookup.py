@@ -1,0 +1,181 @@
+"""The results of a run as the tests of claims read them: one row at a time, by what it is and where in the grid."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+from sqrtdk.claims.core import Estimate, Missing
+from sqrtdk.statistics.distribution import share_error
+
+FARTHEST = 4.0
+"""A width or a number of keys that the run lacks is stood in for by one within this factor, and the ledger says so."""
+REFERENCE = "1/sqrt(d_k)"
+TINY = 1e-12
+"""Smaller than any gradient that is logged and not 0."""
+SHARE = (0.0, 1.0)
+"""Where a share can lie."""
+GRID = ("d_k", "n_keys")
+BLOCKS = ("n_blocks", "n_stacks")
+"""Columns that count the independent values behind an error."""
+
+
+def means(spec: Mapping) -> tuple[float, float]:
+    return spec.get("query_mean", 0), spec.get("key_mean", 0)
+
+
+def spreads(spec: Mapping) -> tuple[float, float]:
+    return spec.get("query_sd", 1), spec.get("key_sd", 1)
+
+
+def _gaussian(spec: Mapping) -> bool:
+    return spec["family"] == "gaussian"
+
+
+def _equicorrelated(spec: Mapping) -> bool:
+    return spec["family"] == "equicorrelated"
+
+
+ROLES: dict[str, Callable[[Mapping], bool]] = {
+    "standard": lambda spec: _gaussian(spec) and means(spec) == (0, 0) and spreads(spec) == (1, 1),
+    "centred": lambda spec: _gaussian(spec) and means(spec) == (0, 0) and spreads(spec) != (1, 1),
+    "shifted": lambda spec: _gaussian(spec) and all(means(spec)),
+    "correlated on one side": lambda spec: _equicorrelated(spec) and (spec["query_rho"] == 0) != (spec["key_rho"] == 0),
+    "correlated": lambda spec: _equicorrelated(spec) and spec["query_rho"] * spec["key_rho"] > 0,
+    "shared tokens": lambda spec: spec["family"] == "shared_tokens" and spec["cosine"] > 0,
+}
+"""What an ensemble has to be for a test, since a configuration may give any name to any distribution."""
+
+
+class Row:
+    """One row of a result table, and where in the grid it was taken: name -> (used, asked for)."""
+
+    def __init__(self, table: str, values: Mapping, at: Mapping[str, tuple[int, int]], shipped: bool = False):
+        self.table, self.values, self.at, self.shipped = table, values, at, shipped
+
+    def number(self, column: str) -> float:
+        """Return a number; raises Missing for an empty cell."""
+        value = self.values.get(column)
+        if value is None or isinstance(value, str) or math.isnan(value):
+            raise Missing(f"{self.table}: {column} of {self.place}")
+        return float(value)
+
+    @property
+    def place(self) -> str:
+        named = (f"{name} = {value}" for name, value in self.values.items() if isinstance(value, str))
+        return ", ".join([*named, *(f"{name} = {used}" for name, (used, _) in self.at.items())])
+
+    def estimate(self, value: str = "estimate", se: str = "se", **more) -> Estimate:
+        """Return a number with its standard error; one without an error decides nothing."""
+        error = self.values.get(se)
+        known = error is not None and not math.isnan(error)
+        return Estimate(self.number(value), float(error) if known else math.nan, self.dof, at=self.at, **more)
+
+    @property
+    def dof(self) -> float:
+        counts = [self.values[name] - 1 for name in BLOCKS if self.values.get(name, math.nan) > 1]
+        counts += [self.values["ci_dof"]] if self.values.get("ci_dof", math.nan) > 0 else []
+        return float(counts[0]) if counts else math.inf
+
+    def exact(self, value: str = "estimate") -> Estimate:
+        """Return a number in which no chance is left."""
+        return Estimate(self.number(value), exact=True, at=self.at)
+
+    def between(self, value: str, low: str, high: str, dof: float = math.inf) -> Estimate:
+        """Return a positive number whose 95 % interval of Student's t on the log scale is given."""
+        from scipy.special import stdtrit
+
+        centre, least, most = (self.number(name) for name in (value, low, high))
+        if not 0 < least <= most < math.inf:
+            raise Missing(f"{self.table}: an interval of {value} of {self.place}")
+        se = centre * math.log(most / least) / (2 * float(stdtrit(dof, 0.975)))
+        return Estimate(centre, se, dof, log=True, at=self.at, shipped=self.shipped)
+
+
+class Results:
+    """Result tables by name, data frames, and the specifications of the ensembles by name.
+
+    Tables that ship with the project stand under `shipped_` and their name. A test sees only the tables that its claim
+    names; another one is a KeyError.
+    """
+
+    def __init__(self, frames: Mapping, ensembles: Mapping[str, Mapping], tables: Iterable[str] | None = None):
+        self.frames, self.ensembles = frames, ensembles
+        self.tables = set(frames if tables is None else tables)
+
+    def only(self, tables: Iterable[str]) -> "Results":
+        return Results(self.frames, self.ensembles, tables)
+
+    def frame(self, table: str):
+        """Return a whole table; raises Missing where it is empty or not there."""
+        if table not in self.tables:
+            raise KeyError(f"the claim does not say that it reads {table}")
+        if table not in self.frames or self.frames[table].empty:
+            raise Missing(table)
+        return self.frames[table]
+
+    def ensemble(self, *roles: str) -> str:
+        """Return the first ensemble that is what a test needs, or else what would do as well."""
+        for role in roles:
+            for name, spec in self.ensembles.items():
+                if ROLES[role](spec):
+                    return name
+        raise Missing(f"ensembles: {roles[0]}")
+
+    def unit_variance(self, *roles: str) -> float:
+        """Return the variance of q_i times that of k_i of an ensemble of Gaussian components."""
+        return math.prod(float(sd) ** 2 for sd in spreads(self.ensembles[self.ensemble(*roles)]))
+
+    def row(self, table: str, d_k: int | None = None, n_keys: int | None = None, **where) -> Row:
+        """Return the row at these values, at the width and number of keys nearest to those asked for.
+
+        Raises Missing where there is none, or none within a factor FARTHEST.
+        """
+        rows = self.select(table, **where)
+        at = {}
+        for name, wanted in zip(GRID, (d_k, n_keys), strict=True):
+            if wanted is not None:
+                used = min(sorted(set(rows[name])), key=lambda value, wanted=wanted: abs(math.log(value / wanted)))
+                if not 1 / FARTHEST <= used / wanted <= FARTHEST:
+                    raise Missing(f"{table}: {name} = {wanted}")
+                rows = rows[rows[name] == used]
+                at[name] = int(used), wanted
+        return Row(table, rows.iloc[0].to_dict(), at)
+
+    def select(self, table: str, **where):
+        """Return the rows of a table at these values; raises Missing where there is none."""
+        rows = self.frame(table)
+        for column, value in where.items():
+            rows = rows[rows[column] == value]
+        if rows.empty:
+            raise Missing(f"{table}: {', '.join(f'{column} = {value}' for column, value in where.items())}")
+        return rows
+
+    def share(self, truth) -> Estimate:
+        """Return the share of the heads of which something is true; each head is one observation."""
+        n, share = len(truth), float(truth.mean())
+        # The error is that of two more in and two out, and so is the middle of the interval (Agresti and Coull).
+        shift = (share * n + 2) / (n + 4) - share
+        return Estimate(share, share_error(share, n), n - 1, ends=SHARE, shift=shift)
+
+    def check(self, name: str, **where) -> Row:
+        """Return a row of claim_checks.csv, exactly where it is asked for."""
+        row = self.row("claim_checks", check=name, **where)
+        return Row(row.table, row.values, {grid: (int(row.values[grid]),) * 2 for grid in GRID if row.values[grid] > 0})
+
+    def against_reference(self, scaling: str, comparison: str, d_k: int) -> Estimate:
+        """Return the ratio of final losses of a rule to those with 1/√d_k: of this run, else of the shipped one.
+
+        Of several experiments that have it, that of the longest runs counts, and of equals the first.
+        """
+        for prefix in ("", "shipped_"):
+            try:
+                found = self.select(f"{prefix}training_verdicts", scaling=scaling, comparison=comparison)
+                summary = self.select(f"{prefix}training_summary", scaling=scaling)
+            except Missing:
+                continue
+            steps = summary.groupby("experiment", sort=False)["steps"].max()
+            found = found[found["experiment"] == steps[steps.index.isin(found["experiment"])].idxmax()]
+            # The same look-up, among the rows of that experiment.
+            row = Results({"verdicts": found}, {}).row("verdicts", d_k=d_k)
+            row.shipped = bool(prefix)
+            return row.between("estimate", "low", "high", dof=row.number("n_seeds") - 1)
+        raise Missing(f"training_verdicts: scaling = {scaling}, comparison = {comparison}")

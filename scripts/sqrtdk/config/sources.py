@@ -1,0 +1,136 @@
+"""What reading YAML files and `--config` loses before the values arrive: repeated keys, spellings, text, order."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from sqrtdk.config.messages import Problem, show
+from sqrtdk.config.values import NUMBER, is_removed
+
+QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""", re.DOTALL)
+CACHED = "snakemake-runtime-cache"
+
+
+def file_problems(path: Path | str) -> list[Problem]:
+    """List what YAML resolves silently in a configuration file: repeated keys, and numbers read as other numbers.
+
+    YAML keeps the last of two equal keys, and reads 010 as 8, 0x10 as 16, 1_000 as 1000 and 1:30 as 90.
+    """
+    return _node_problems(_compose_file(path), _file_name(path))
+
+
+def file_names(path: Path | str) -> dict[str, list[str]]:
+    """Return the names of the entries under each top-level key of a configuration file, in the order of the file."""
+    return {
+        key.value: [name.value for name, entry in _pairs(value) if not is_removed(name.value, entry.value)]
+        for key, value in _pairs(_compose_file(path))
+        if key.id == "scalar"
+    }
+
+
+def argument_problems(arguments: Iterable[str]) -> list[Problem]:
+    """List what Snakemake resolves silently in `--config key=value ...`: keys given twice, at any depth."""
+    problems, seen = [], {}
+    for key, text in map(_split, arguments):
+        unquoted = text.strip("'\"")
+        if key in seen and not (unquoted.startswith("{") and seen[key].startswith("{")):
+            problems.append(Problem((key,), text, f"given twice on the command line, before as {show(seen[key])}"))
+        seen[key] = unquoted
+        if unquoted.startswith(("{", "[")):
+            problems += _node_problems(_compose(unquoted), "", (key,))
+    return problems
+
+
+def literal_texts(arguments: Iterable[str], schema: Mapping) -> dict[str, str]:
+    """Return the values of `--config` whose key holds text exactly as given, without one pair of quotes around all.
+
+    Snakemake reads `title=007` and `title="007"` as 7, and `title=Attention #1` as `Attention`.
+    """
+    keys = {key for key, part in schema["properties"].items() if part.get("type") == "string"}
+    texts = {key: text for key, text in map(_split, arguments) if key in keys}
+    return {key: quoted[2] if (quoted := QUOTED.fullmatch(text)) else text for key, text in texts.items()}
+
+
+def _split(argument: str) -> tuple[str, str]:
+    key, _, text = argument.partition("=")
+    return key, text
+
+
+def _file_name(path: Path | str) -> str:
+    """Name a file for people: Snakemake hands on a copy of the workflow's own file in its cache."""
+    path = Path(path)
+    if CACHED in path.parts:
+        return "/".join(path.parts[-2:])
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _compose_file(path: Path | str):
+    try:
+        return _compose(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _compose(text: str):
+    """Parse YAML (or JSON) to nodes that still hold every key and spelling; None where it is none."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.compose(text, Loader=loader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+
+
+def _pairs(node) -> list:
+    return node.value if node is not None and node.id == "mapping" else []
+
+
+def _node_problems(node, file: str, path: tuple = ()) -> list[Problem]:
+    """List the problems of a file or, with no name of one, of a value on the command line."""
+    found, todo, visited = [], [(path, node)], set()
+    while todo:
+        path, node = todo.pop()
+        # An anchor lets a node contain itself.
+        if node is None or id(node) in visited:
+            continue
+        visited.add(id(node))
+        if node.id == "sequence":
+            todo += [((*path, position), item) for position, item in enumerate(node.value)]
+        elif node.id == "scalar" and file and _is_respelled(node):
+            allowed = (
+                f"YAML reads another number from this spelling ({file}, line {_line(node)}); write it in plain digits"
+            )
+            found.append((_line(node), Problem(path, node.value, allowed)))
+        elif node.id == "mapping":
+            first = {}
+            for key, value in node.value:
+                step = key.value if key.id == "scalar" else "?"
+                if step in first and step not in ("?", "<<"):
+                    lines = f"in {file}, line {_line(key)}, and before in line {_line(first[step])}"
+                    words = f"given twice {lines if file else 'on the command line'}"
+                    found.append((_line(key), Problem((*path, step), _outline(value), words)))
+                first.setdefault(step, key)
+                todo.append(((*path, step), value))
+    return [problem for _, problem in sorted(found, key=lambda pair: (pair[0], pair[1].key))]
+
+
+def _is_respelled(node) -> bool:
+    # Infinity and NaN are refused with the values.
+    number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+    return number and not NUMBER.fullmatch(node.value) and not node.value.lower().lstrip("+-").startswith((".i", ".n"))
+
+
+def _outline(node, depth: int = 3) -> object:
+    """Return what a node says, for a message only: scalars as text, and nothing below some depth."""
+    if node.id == "scalar":
+        return node.value
+    if depth == 0:
+        return "..."
+    if node.id == "sequence":
+        return [_outline(item, depth - 1) for item in node.value]
+    return {_outline(key, 0): _outline(value, depth - 1) for key, value in node.value}
+
+
+def _line(node) -> int:
+    return node.start_mark.line + 1

@@ -1,0 +1,332 @@
+"""Facts of one attention head from its queries, keys and mask, each with an interval from leaving tokens out.
+
+Tokens are taken as exchangeable.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from sqrtdk.heads.tally import Block, tally_of
+
+LEVEL = 0.95
+ESTIMATES = (
+    *("q_norm", "k_norm", "cosine", "score_mean", "score_std", "row_score_std", "logit_mean", "logit_std"),
+    *("row_logit_std", "entropy", "relative_entropy", "max_weight", "saturated_share", "jacobian", "key_gradient"),
+)
+"""Facts with an interval, `<name>_low` and `<name>_high`; a `<name>_se` is kept beside them."""
+PLAIN = (
+    *("d_k", "effective_d_k", "direction_count", "n_queries", "n_keys", "n_scores", "rows_left_out", "factor"),
+    *("trace_term", "query_mean_term", "key_mean_term", "score_min", "score_max", "logit_min", "logit_max"),
+    *("max_weight_q10", "max_weight_q50", "max_weight_q90", "iid_entropy", "uniform_entropy"),
+    *("fp16_score_overflow", "fp16_exp_overflow", "sink_key", "sink_share", "sink_count", "query_scale_mixing"),
+    *(
+        "q_rms",
+        "k_rms",
+        "q_norm_cv",
+        "k_norm_cv",
+        "q_on_ellipsoid",
+        "k_on_ellipsoid",
+        "measured_factor",
+        "measured_factor_se",
+        "measured_r2",
+    ),
+)
+"""Facts without an interval."""
+_OF_VECTORS = (
+    *(f"{name}{end}" for name in ("q_norm", "k_norm", "cosine") for end in ("", "_low", "_high", "_se")),
+    *("d_k", "effective_d_k", "direction_count", "trace_term", "query_mean_term", "key_mean_term"),
+    *("q_rms", "k_rms", "q_norm_cv", "k_norm_cv"),
+)
+SINK_TIMES, SINK_SHARE = 10.0, 0.1
+"""A key is a sink where it takes so many times the uniform share, and at least this part of all attention."""
+
+
+class Unmeasurable(ValueError):
+    """A head without a query that may see two keys, or with scores beyond the range of float64."""
+
+
+def describe(blocks: Iterable[Block], factor: float) -> dict:
+    """Return the facts of one head.
+
+    Args:
+        blocks: sequences that the head read; all have q and k, or none has.
+        factor: what q·k is multiplied by; 1 where only scores are given, since those are logits already.
+
+    Raises Unmeasurable where every row has fewer than two keys, or scores are beyond float64.
+    """
+    blocks = list(blocks)
+    with np.errstate(over="ignore", invalid="ignore"):
+        tallies = [tally_of(block, factor) for block in blocks]
+    if not any((tally.rows["count"] > 1).any() for tally in tallies):
+        raise Unmeasurable("no query may see two keys, so there is nothing to measure")
+    if not all(
+        math.isfinite(np.sum(sums)) for tally in tallies for sums in (tally.rows["square"], tally.rows["entropy"])
+    ):
+        raise Unmeasurable("scores or logits are beyond the range of float64")
+    facts = _vectors(blocks)
+    facts |= _spreads(blocks, tallies, factor) | _weights(blocks, tallies)
+    facts["factor"] = factor
+    return {name: _plain(value) for name, value in facts.items()}
+
+
+def _plain(value):
+    if value is None or isinstance(value, int | str):
+        return value
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def t_quantile(degrees: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.5 + LEVEL / 2))
+
+
+def _jackknife(value: float, left_out: list[np.ndarray]) -> float:
+    """Return the standard error from replicates without each token of one or two kinds (queries, keys)."""
+    variance = 0.0
+    for replicates in left_out:
+        replicates = replicates[np.isfinite(replicates)]
+        n = len(replicates)
+        if n < 2:
+            return math.nan
+        variance += (n - 1) / n * np.sum((replicates - replicates.mean()) ** 2)
+    return math.sqrt(variance) if math.isfinite(variance) else math.nan
+
+
+def _interval(name: str, value: float, se: float, degrees: float, log: bool = False) -> dict:
+    """Return value, error and interval; with `log`, `se` is that of ln(value)."""
+    if not (math.isfinite(se) and math.isfinite(value)) or degrees < 1:
+        return {name: value, f"{name}_low": math.nan, f"{name}_high": math.nan, f"{name}_se": math.nan}
+    reach = t_quantile(degrees) * se
+    if log:
+        low, high, se = value * math.exp(-min(reach, 700)), value * math.exp(min(reach, 700)), value * se
+    else:
+        low, high = value - reach, value + reach
+    return {name: value, f"{name}_low": low, f"{name}_high": high, f"{name}_se": se}
+
+
+def _left_out(blocks, tallies, row_values, column_values, diagonal_values=None) -> list[np.ndarray]:
+    """Return what each token takes with it: one array where queries and keys are the same tokens, else two.
+
+    The three are functions of a tally that return arrays over its queries, its keys and its diagonal.
+    """
+    shared = all(block.shared for block in blocks)
+    rows = [row_values(tally) for tally in tallies]
+    columns = [column_values(tally) for tally in tallies]
+    if not shared:
+        return [np.concatenate(rows, axis=-1), np.concatenate(columns, axis=-1)]
+    both = [row + column for row, column in zip(rows, columns, strict=True)]
+    if diagonal_values is not None:
+        both = [one - diagonal_values(tally) for one, tally in zip(both, tallies, strict=True)]
+    return [np.concatenate(both, axis=-1)]
+
+
+def _spreads(blocks, tallies, factor) -> dict:
+    """Return mean and spread of the scores and logits, pooled and within rows, by exact leave-one-token-out."""
+    references = np.array([tally.reference for tally in tallies])
+    base = float(references.mean())
+    for tally, shift in zip(tallies, references - base, strict=True):
+        # One reference for all blocks: sums of squares move with it.
+        if shift:
+            for sums in (tally.rows, tally.columns, tally.diagonal):
+                sums["square"] += 2 * shift * sums["sum"] + shift**2 * sums["count"]
+                sums["sum"] += shift * sums["count"]
+    names = ("count", "sum", "square")
+
+    def pooled(count, total, square):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return total / count, np.maximum(square - total**2 / count, 0.0) / (count - 1)
+
+    def within(square, freedom):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.maximum(square, 0.0) / freedom
+
+    totals = np.array([sum(tally.rows[name].sum() for tally in tallies) for name in names])
+    gone = _left_out(
+        blocks,
+        tallies,
+        lambda t: np.stack([t.rows[name] for name in names]),
+        lambda t: np.stack([t.columns[name] for name in names]),
+        lambda t: np.stack([t.diagonal[name] for name in names]),
+    )
+    mean, variance = pooled(*totals)
+    rest = [pooled(*(totals[:, None] - part)) for part in gone]
+    inner = np.array(
+        [
+            sum(tally.rows["within"].sum() for tally in tallies),
+            sum(np.maximum(tally.rows["count"] - 1, 0).sum() for tally in tallies),
+        ]
+    )
+    gone_inner = _left_out(
+        blocks,
+        tallies,
+        lambda t: np.stack([t.rows["within"], np.maximum(t.rows["count"] - 1, 0)]),
+        lambda t: np.stack([t.columns["loss"], t.columns["count"]]),
+        lambda t: np.stack([t.diagonal["loss"], t.diagonal["count"]]),
+    )
+    row_variance = float(within(*inner))
+    rest_inner = [within(*(inner[:, None] - part)) for part in gone_inner]
+    degrees = min(part.shape[-1] for part in gone) - 1
+
+    def log_se(value, replicates):
+        if not value > 0:
+            return math.nan
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _jackknife(math.log(value), [np.log(one) for one in replicates]) / 2
+
+    mean += base
+    mean_se = _jackknife(mean, [one[0] for one in rest])
+    pooled_se, row_se = log_se(variance, [one[1] for one in rest]), log_se(row_variance, rest_inner)
+    facts = {}
+    for prefix, scale in (("score", 1.0), ("logit", factor)):
+        facts |= _interval(f"{prefix}_mean", scale * mean, scale * mean_se, degrees)
+        facts |= _interval(f"{prefix}_std", scale * math.sqrt(variance), pooled_se, degrees, log=True)
+        name = "row_score_std" if prefix == "score" else "row_logit_std"
+        facts |= _interval(name, scale * math.sqrt(row_variance), row_se, degrees, log=True)
+    low, high = min(tally.low for tally in tallies), max(tally.high for tally in tallies)
+    n_scores = totals[0]
+    overflow = sum(tally.overflow for tally in tallies) / max(n_scores, 1)
+    counts = np.concatenate([tally.rows["count"] for tally in tallies])
+    row_std = np.sqrt(np.concatenate([t.rows["within"] / np.maximum(t.rows["count"] - 1, 1) for t in tallies]))
+    row_std = row_std[counts > 1]
+    facts |= {
+        "score_min": low,
+        "score_max": high,
+        "logit_min": factor * low,
+        "logit_max": factor * high,
+        "fp16_score_overflow": overflow[0],
+        "fp16_exp_overflow": overflow[1],
+        "n_scores": int(n_scores),
+        "rows_left_out": int((counts < 2).sum()),
+        "query_scale_mixing": row_std.std() / row_std.mean() if row_std.size and row_std.mean() > 0 else math.nan,
+    }
+    return facts | _measured(tallies, blocks)
+
+
+def _measured(tallies, blocks) -> dict:
+    """Return the slope of given scores against q·k within rows, its error over queries, and the share explained."""
+    none = {"measured_factor": None, "measured_factor_se": None, "measured_r2": None}
+    if blocks[0].scores is None or blocks[0].q is None:
+        return none
+    product, x, z = (np.concatenate([t.rows[name] for t in tallies]) for name in ("product", "x_square", "z_square"))
+    if not x.sum() > 0:
+        return none
+    slope = product.sum() / x.sum()
+    if not z.sum() > 0:
+        return {"measured_factor": 0.0, "measured_factor_se": 0.0, "measured_r2": 1.0}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = (product.sum() - product) / (x.sum() - x)
+    r2 = product.sum() ** 2 / (x.sum() * z.sum())
+    return {"measured_factor": slope, "measured_factor_se": _jackknife(slope, [rest]), "measured_r2": r2}
+
+
+_OF_WEIGHTS = {
+    **{"entropy": "entropy", "max_weight": "max_weight", "saturated_share": "saturated"},
+    **{"jacobian": "jacobian", "key_gradient": "gradient"},
+}
+"""Facts and the sums they are means, or root mean squares, of."""
+
+
+def _weights(blocks, tallies) -> dict:
+    """Return what softmax makes of the logits."""
+    counts = np.concatenate([tally.rows["count"] for tally in tallies])
+    n_rows = int((counts > 1).sum())
+    uniform = float(np.log(counts[counts > 1]).mean())
+
+    facts = {}
+    for fact, name in _OF_WEIGHTS.items():
+        sums = np.array([sum(tally.rows[name].sum() for tally in tallies), n_rows])
+        gone = _left_out(
+            blocks,
+            tallies,
+            lambda t, name=name: np.stack([t.rows[name], t.rows["count"] > 1]),
+            lambda t, name=name: np.stack([-t.columns[name], np.zeros(t.columns[name].size)]),
+            lambda t, name=name: np.stack([-t.diagonal[name], np.zeros(t.diagonal[name].size)]),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rest = [(sums[0] - part[0]) / (sums[1] - part[1]) for part in gone]
+            degrees, value = min(part.shape[-1] for part in gone) - 1, sums[0] / sums[1]
+            if fact in ("jacobian", "key_gradient"):
+                se = _jackknife(math.log(value), [np.log(one) for one in rest]) / 2 if value > 0 else math.nan
+                facts |= _interval(fact, math.sqrt(value) if value >= 0 else math.nan, se, degrees, log=True)
+                continue
+        se = _jackknife(value, rest)
+        facts |= _interval(fact, value, se, degrees)
+        if fact == "entropy":
+            facts |= _interval("relative_entropy", value / uniform, se / uniform, degrees)
+            # A share; np.clip keeps the NaN of an interval that does not exist.
+            for end in ("relative_entropy_low", "relative_entropy_high"):
+                facts[end] = np.clip(facts[end], 0.0, 1.0)
+    largest = np.concatenate([tally.rows["max_weight"] for tally in tallies])[counts > 1]
+    quantiles = np.quantile(largest, (0.1, 0.5, 0.9))
+    facts |= dict(zip(("max_weight_q10", "max_weight_q50", "max_weight_q90"), quantiles, strict=True))
+    return facts | {"uniform_entropy": uniform} | _sinks(tallies)
+
+
+def _sinks(tallies) -> dict:
+    """Return the key that takes most attention of those that may look at it, its share, and how many keys are sinks."""
+    best = (0.0, None)
+    count = 0
+    for tally in tallies:
+        seen = tally.columns["count"]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(seen > 0, tally.columns["attention"] / seen, 0.0)
+        rows = tally.rows["count"] > 1
+        uniform = 1 / max(tally.rows["count"][rows].mean(), 1.0) if rows.any() else 1.0
+        # A key that few may look at is no sink, whatever they do.
+        known = seen >= 0.1 * rows.sum()
+        share = np.where(known, share, 0.0)
+        count += int((share > max(SINK_TIMES * uniform, SINK_SHARE)).sum())
+        top = int(share.argmax())
+        if best[1] is None or share[top] > best[0]:
+            best = (float(share[top]), top)
+    return {"sink_key": best[1], "sink_share": best[0], "sink_count": count}
+
+
+def _vectors(blocks) -> dict:
+    """Return norms, cosine, width and the three terms of the variance from the vectors themselves."""
+    shape = {
+        "n_queries": sum(block.shape[0] for block in blocks),
+        "n_keys": sum(block.shape[1] for block in blocks),
+    }
+    if blocks[0].q is None:
+        return shape | dict.fromkeys(_OF_VECTORS)
+    q, k = np.concatenate([b.q for b in blocks]), np.concatenate([b.k for b in blocks])
+    d_k = q.shape[1]
+    mu_q, mu_k = q.mean(axis=0), k.mean(axis=0)
+    cq, ck = q - mu_q, k - mu_k
+    cov_q, cov_k = cq.T @ cq / len(q), ck.T @ ck / len(k)
+    product = cov_q @ cov_k
+    squared = np.trace(product @ product)
+    facts = shape | {
+        "d_k": d_k,
+        "effective_d_k": int((q.any(axis=0) | k.any(axis=0)).sum()),
+        "direction_count": np.trace(product) ** 2 / squared if squared > 0 else math.nan,
+        "trace_term": np.trace(product),
+        "query_mean_term": mu_q @ cov_k @ mu_q,
+        "key_mean_term": mu_k @ cov_q @ mu_k,
+    }
+    norms = {"q": np.sqrt(np.vecdot(q, q)), "k": np.sqrt(np.vecdot(k, k))}
+    units = {}
+    for name, norm in norms.items():
+        mean = norm.mean()
+        se = norm.std(ddof=1) / math.sqrt(len(norm)) if len(norm) > 1 else math.nan
+        facts |= _interval(f"{name}_norm", mean, se, len(norm) - 1)
+        facts[f"{name}_norm_cv"] = norm.std() / mean if mean > 0 else math.nan
+        facts[f"{name}_rms"] = math.sqrt(np.mean(norm**2) / max(facts["effective_d_k"], 1))
+        vectors = q if name == "q" else k
+        units[name] = vectors[norm > 0] / norm[norm > 0][:, None]
+    if all(len(unit) > 1 for unit in units.values()):
+        # The mean cosine of all pairs is a product of means, hence linear in either side.
+        mean_q, mean_k = units["q"].mean(axis=0), units["k"].mean(axis=0)
+        parts = [units["q"] @ mean_k, units["k"] @ mean_q]
+        if all(block.shared for block in blocks) and len(parts[0]) == len(parts[1]):
+            parts = [parts[0] + parts[1]]
+        se = math.sqrt(sum(part.var(ddof=1) / len(part) for part in parts))
+        facts |= _interval("cosine", float(mean_q @ mean_k), se, min(map(len, parts)) - 1)
+    else:
+        facts |= _interval("cosine", math.nan, math.nan, 0)
+    return facts

@@ -1,0 +1,70 @@
+"""Masks: which key each query may see, whatever way it was written down."""
+
+from pathlib import Path
+
+import numpy as np
+
+from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.reading import Tensor, tensors
+
+ADDITIVE = -9000.0
+"""An additive mask at or below this forbids: −10⁴ is the mildest in use, and bfloat16 rounds it to −9984."""
+IN_SCORES = -5000.0
+"""The same for scores that were given with their mask added, where −10⁴ stands beside a score."""
+CHOICES = ("auto", "causal")
+
+
+def causal(n: int, m: int) -> np.ndarray:
+    """Return the causal mask (n, m); of fewer queries than keys the last query sees all keys."""
+    return np.tri(n, m, m - n, dtype=bool)
+
+
+def as_allowed(mask: np.ndarray) -> np.ndarray:
+    """Return where attention is allowed from a mask that is boolean, 0/1 with 1 for allowed, or added to the logits."""
+    if mask.dtype == bool:
+        return mask
+    # 0 and 1 alone are truth values; 0 alone is an additive mask that forbids nothing.
+    if mask.any() and np.isin(mask, (0.0, 1.0)).all():
+        return mask == 1
+    return mask > ADDITIVE
+
+
+def from_scores(scores: np.ndarray) -> np.ndarray | None:
+    """Return where scores were not masked by a large negative number, or None where none was."""
+    allowed = scores > IN_SCORES
+    return None if allowed.all() else allowed
+
+
+def read(file: Path) -> Tensor:
+    """Return the one array of a mask file, or the one whose name says mask."""
+    found = tensors(file)
+    named = {key: tensor for key, tensor in found.items() if "mask" in key.lower()}
+    chosen = list((named or found).values())
+    if len(chosen) != 1:
+        raise InputError(f"{file}: holds {len(chosen)} arrays that could be the mask, not one")
+    return chosen[0]
+
+
+def part(mask: Tensor, batch: tuple[int, int], head: tuple[int, int], n: int, m: int) -> np.ndarray:
+    """Return the mask of one sequence and head, (n, m) or (1, m), as booleans.
+
+    Shapes (m), (n, m), (batch, m), (batch or head, n, m) and (batch, head, n, m) are understood, with 1 for all.
+    batch, head: the index and how many there are.
+    """
+    shape = mask.shape
+    last = shape[-2:] if len(shape) > 1 else (1, *shape)
+    pick: tuple | None = None
+    if last in ((n, m), (1, m)):
+        lead = shape[:-2] if len(shape) > 1 else ()
+        if not lead:
+            pick = ()
+        elif len(lead) == 1:
+            sides = [side for side in (batch, head) if lead[0] in (1, side[1])]
+            pick = (sides[0][0] if lead[0] > 1 else 0,) if sides else None
+        elif len(lead) == 2 and lead[0] in (1, batch[1]) and lead[1] in (1, head[1]):
+            pick = (batch[0] if lead[0] > 1 else 0, head[0] if lead[1] > 1 else 0)
+    if pick is None and len(shape) == 2 and shape == (batch[1], m):
+        pick = (batch[0],)
+    if pick is None:
+        raise InputError(f"{mask.where} has shape {shape}, which is no mask for {n} queries and {m} keys")
+    return np.atleast_2d(as_allowed(mask.read(pick)))

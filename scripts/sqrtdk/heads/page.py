@@ -1,0 +1,251 @@
+"""The verdict for people: a table on the terminal, an HTML page, and CSV."""
+
+import csv
+import html
+import io
+import math
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqrtdk.heads.diagnoses import BUG
+from sqrtdk.heads.facts import LEVEL
+from sqrtdk.heads.verdict import COLUMNS, Verdict
+
+MOST_ROWS = 40
+"""Heads that the terminal shows; those with findings come first where there are more."""
+CAVEAT = (
+    f"Intervals ({100 * LEVEL:.0f} %) leave out single tokens, as queries and as keys, which are assumed exchangeable: "
+    "for runs of text whose neighbours are alike they are too narrow, and where one token, a sink, carries most of a "
+    "head, its weight dominates them. Minimum and maximum have no interval."
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table.
+
+    heading, fact: its title and the fact it shows, over the fact `over` where there is one. digits: how many.
+    interval: whether it is shown. scaled: whether it rests on the scale. wide: only on the page.
+    """
+
+    heading: str
+    fact: str
+    digits: int = 3
+    interval: bool = False
+    scaled: bool = False
+    over: str | None = None
+    wide: bool = False
+
+
+TABLE = (
+    Column("|q|", "q_norm"),
+    Column("|k|", "k_norm"),
+    Column("cos", "cosine", 2),
+    Column("mean q·k", "score_mean", wide=True),
+    Column("std q·k", "score_std", interval=True, wide=True),
+    Column("q·k std in row", "row_score_std"),
+    Column("scale", "factor", 4, scaled=True),
+    Column("logit std in row", "row_logit_std", interval=True, scaled=True),
+    Column("min logit", "logit_min", scaled=True, wide=True),
+    Column("max logit", "logit_max", scaled=True),
+    Column("H/ln n", "relative_entropy", interval=True, scaled=True),
+    Column("iid", "iid_entropy", scaled=True, over="uniform_entropy"),
+    Column("mean max p", "max_weight", scaled=True),
+    Column("p > .99", "saturated_share", 2, scaled=True),
+    Column("|J| rms", "jacobian", 2, scaled=True, wide=True),
+    Column("|dk| rms", "key_gradient", 2, scaled=True, wide=True),
+    Column("sink", "sink_share", 2, scaled=True),
+    Column("at key", "sink_key", wide=True),
+    Column("q mixing", "query_scale_mixing", 2, wide=True),
+)
+
+
+def number(value, digits: int = 3) -> str:
+    """Spell a number of a table; nothing for what does not exist."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if value and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.{digits - 1}e}"
+    places = 0 if not value else max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{places}f}" if value else "0"
+
+
+def cell(column: Column, row: dict) -> str:
+    """Spell a fact of a head, with its interval, and a question mark where it rests on an assumed scale."""
+    value = row[column.fact]
+    if column.over and value is not None:
+        value /= row[column.over]
+    text = number(value, column.digits)
+    low, high = (row.get(f"{column.fact}_{end}") for end in ("low", "high"))
+    if column.interval and low is not None:
+        text += f" [{number(low, column.digits)}, {number(high, column.digits)}]"
+    return text + ("?" if column.scaled and row["scale_source"] == "assumed" and text != "–" else "")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A finding and all heads of a dump that have it."""
+
+    finding: object
+    dump: str
+    places: tuple[tuple[int, int], ...]
+
+
+def grouped(verdicts: list[Verdict]) -> list[Group]:
+    """Return the findings, bugs first, each once for all heads of a dump that share it; the evidence is one head's."""
+    found: dict = {}
+    for verdict in verdicts:
+        for finding in verdict.findings:
+            # What is explained has one factor; what is only measured differs from head to head.
+            factor = number(finding.factor, 5) if finding.explanations else ""
+            key = (finding.level != BUG, verdict.row["dump"], finding.kind, finding.explanations, factor)
+            found.setdefault(key, (finding, []))[1].append((verdict.row["layer"], verdict.row["head"]))
+    return [Group(found[key][0], key[1], tuple(found[key][1])) for key in sorted(found, key=lambda key: key[0])]
+
+
+def places(heads: tuple[tuple[int, int], ...]) -> str:
+    """Spell heads by layer, such as `layer 0 head 2; layer 1 heads 0–3, 7`."""
+    texts = []
+    for layer, group in groupby(sorted(heads), key=lambda place: place[0]):
+        numbers = [head for _, head in group]
+        runs = []
+        for head in numbers:
+            if runs and head == runs[-1][1] + 1:
+                runs[-1][1] = head
+            else:
+                runs.append([head, head])
+        words = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
+        texts.append(f"layer {layer} head{'s' if len(numbers) > 1 else ''} {words}")
+    return "; ".join(texts) if len(texts) <= 8 else f"{'; '.join(texts[:8])}; and {len(texts) - 8} more layers"
+
+
+def headline(verdicts: list[Verdict]) -> str:
+    """Say in one line how many heads are sound."""
+    bugs = sum(verdict.level == BUG for verdict in verdicts)
+    notes = sum(verdict.level == "note" for verdict in verdicts)
+    total = f"{len(verdicts)} head{'s' if len(verdicts) > 1 else ''}"
+    if bugs:
+        return f"{total}: {bugs} with a bug, {notes} with notes only."
+    return f"{total}: no bug found" + (f", {notes} with notes." if notes else ".")
+
+
+def basis(verdicts: list[Verdict]) -> str:
+    """Say what the verdict was judged against."""
+    row = verdicts[0].row
+    words = {
+        "assumed": "ASSUMED, not declared: numbers marked ? rest on it",
+        "declared": "declared",
+        "measured": "measured from the given scores",
+        "scores": "in the given scores",
+    }
+    factors = sorted({number(verdict.row["factor"], 5) for verdict in verdicts})
+    listed = ", ".join(factors[:4]) + (f" and {len(factors) - 4} more" if len(factors) > 4 else "")
+    scale = f"scale {listed} ({words[row['scale_source']]})"
+    return f"Judged against convention {row['convention']}, stage {row['stage']}; {scale}."
+
+
+def terminal(verdicts: list[Verdict], assumed: list[str], took: str) -> str:
+    """Return the verdict as text."""
+    lines = [headline(verdicts), basis(verdicts), *(f"Assumed: {words}." for words in assumed), ""]
+    for group in grouped(verdicts):
+        finding = group.finding
+        causes = f": {' / '.join(finding.explanations)}" if finding.explanations else ""
+        factor = f" (factor {finding.shown_factor:.4g})" if finding.shown_factor is not None else ""
+        lines += [
+            f"{finding.level.upper()} {finding.kind}{causes}{factor}",
+            f"     where: {group.dump}, {places(group.places)}",
+            f"  evidence: {finding.evidence}",
+            f"     to do: {finding.advice}",
+            "",
+        ]
+    shown, columns = verdicts, [column for column in TABLE if not column.wide]
+    if len(verdicts) > MOST_ROWS:
+        shown = sorted(verdicts, key=lambda verdict: (verdict.level == "healthy", verdict.level != BUG))
+    several = len({verdict.row["dump"] for verdict in verdicts}) > 1
+    heading = [*(["dump"] if several else []), "head", "verdict", *(column.heading for column in columns)]
+    table = [heading]
+    for verdict in shown[:MOST_ROWS]:
+        row = verdict.row
+        name = [row["dump"][-24:]] if several else []
+        table.append(
+            [*name, f"{row['layer']}.{row['head']}", verdict.level, *(cell(column, row) for column in columns)]
+        )
+    widths = [max(len(line[place]) for line in table) for place in range(len(heading))]
+    lines += ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in table]
+    if len(verdicts) > MOST_ROWS:
+        lines.append(f"... and {len(verdicts) - MOST_ROWS} more heads; --csv and --html have all of them.")
+    return "\n".join([*lines, "", CAVEAT, took])
+
+
+def table_text(verdicts: list[Verdict]) -> str:
+    """Return all facts as CSV with one header row and full precision."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for verdict in verdicts:
+        writer.writerow(["" if verdict.row[c] is None else verdict.row[c] for c in COLUMNS])
+    return text.getvalue()
+
+
+STYLE = """
+:root { color-scheme: light dark; --page: #fff; --ink: #1b1d21; --muted: #565c66; --line: #d9dde3; --panel: #f5f7f9;
+  --bug: #b3261e; --note: #8a5a00; }
+@media (prefers-color-scheme: dark) { :root { --page: #14171b; --ink: #e4e7eb; --muted: #a4abb5; --line: #343a43;
+  --panel: #1c2026; --bug: #ff8a80; --note: #ffcc66; } }
+body { margin: 0 auto; padding: 0 clamp(1rem, 4vw, 2.5rem) 3rem; max-width: 80rem; background: var(--page);
+  color: var(--ink); font: 1rem/1.55 -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  overflow-wrap: break-word; }
+p, dd { max-width: 48rem; } .muted { color: var(--muted); font-size: 0.9rem; }
+section { border-left: 4px solid var(--note); background: var(--panel); padding: 0.3rem 1rem; margin: 1rem 0; }
+section.bug { border-color: var(--bug); } h2 { font-size: 1.1rem; }
+dt { font-weight: 600; } dd { margin: 0 0 0.4rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.2rem 0.6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+thead th { vertical-align: bottom; } .bug b { color: var(--bug); } .note b { color: var(--note); }
+"""
+
+
+def page(verdicts: list[Verdict], assumed: list[str]) -> str:
+    """Return one offline HTML page; every text of a file is escaped, and nothing in it runs."""
+    escape = html.escape
+    parts = []
+    for group in grouped(verdicts):
+        finding = group.finding
+        factor = f" (factor {finding.shown_factor:.4g})" if finding.shown_factor is not None else ""
+        items = {
+            "Where": f"{group.dump}, {places(group.places)}",
+            "Evidence": finding.evidence,
+            "Explanations": "; ".join(finding.explanations),
+            "To do": finding.advice,
+        }
+        words = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in items.items() if text)
+        title = f"{finding.level.capitalize()}: {finding.kind}{factor}"
+        parts.append(f'<section class="{finding.level}"><h2>{escape(title)}</h2><dl>{words}</dl></section>')
+    several = len({verdict.row["dump"] for verdict in verdicts}) > 1
+    lead = ("dump", "head", "verdict") if several else ("head", "verdict")
+    heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in lead)
+    heads += "".join(f'<th scope="col">{escape(column.heading)}</th>' for column in TABLE)
+    rows = []
+    for verdict in verdicts:
+        row = verdict.row
+        name = f"<td>{escape(str(row['dump']))}</td>" if several else ""
+        cells = "".join(f"<td>{escape(cell(column, row))}</td>" for column in TABLE)
+        rows.append(
+            f'<tr class="{verdict.level}">{name}<th scope="row">{row["layer"]}.{row["head"]}</th>'
+            f"<td><b>{verdict.level}</b></td>{cells}</tr>"
+        )
+    told = "".join(f"<li>{escape(words)}</li>" for words in assumed)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Audit of attention heads</title>\n<style>{STYLE}</style>\n</head>\n"
+        "<body>\n<h1>Audit of attention heads</h1>\n"
+        f"<p><strong>{escape(headline(verdicts))}</strong> {escape(basis(verdicts))}</p>\n"
+        + (f"<p>Assumed in reading:</p>\n<ul>{told}</ul>\n" if told else "")
+        + "\n".join(parts)
+        + '\n<h2>All heads</h2>\n<div class="scroll" role="region" tabindex="0" aria-label="All heads">\n<table>\n'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody>\n</table>\n</div>\n"
+        f'<p class="muted">{escape(CAVEAT)}</p>\n</body>\n</html>\n'
+    )

@@ -1,0 +1,4 @@
+"""The report: answers, tables, article, page, LaTeX, citing.
+
+It knows all rooms.
+"""

@@ -1,0 +1,100 @@
+"""The design of the study on one card: aims, data-generating mechanisms, estimands, methods, performance measures."""
+
+import pandas as pd
+
+from sqrtdk.report import calibrating
+from sqrtdk.report.article.points import Point, percentage
+from sqrtdk.report.tables import making
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
+
+
+def _said(key: str, values: dict | None = None) -> Sentence:
+    return Sentence(f"article.design.{key}", values or {})
+
+
+def card(frames: dict[str, pd.DataFrame], configuration: dict) -> list[Point]:
+    """Return the card; what it counts is counted in the results, goals and caps are those of the configuration."""
+    moments = frames["moments"]
+    cells = making.simulated(moments)
+    return [
+        Point("aims", (_said("aims.text"),)),
+        Point("mechanisms", _mechanisms(cells, frames)),
+        Point("estimands", (_said("estimands.text"),)),
+        Point("methods", (_methods(cells, configuration),)),
+        Point("performance", (*_performance(cells, frames, configuration), *calibrating.moments(moments))),
+    ]
+
+
+def _mechanisms(cells: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
+    return _ensembles(cells, frames), _training(frames), _said("mechanisms.besides"), _heads(frames)
+
+
+def _range(values) -> dict[str, str]:
+    return {"first": numbers.count(min(values)), "last": numbers.count(max(values))}
+
+
+def _ensembles(cells: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> Sentence:
+    rows = frames["softmax_saturation"]
+    rules = tuple(Sentence("article.literal", {"text": rule}) for rule in dict.fromkeys(rows["scaling"]))
+    values = {
+        "ensembles": str(cells["ensemble"].nunique()),
+        "widths": str(cells["d_k"].nunique()),
+        "cells": numbers.count(len(cells)),
+        "measured": str(rows["ensemble"].nunique()),
+        "keys": Listing(tuple(str(n) for n in dict.fromkeys(rows["n_keys"]))),
+        "rules": Listing(rules),
+    }
+    return _said("mechanisms.ensembles", values | _range(cells["d_k"]))
+
+
+def _training(frames: dict[str, pd.DataFrame]) -> Sentence:
+    rows = frames["training_summary"]
+    if rows.empty:
+        return _said("mechanisms.untrained")
+    values = {
+        "models": numbers.count((rows["n_seeds"] * rows["n_rates"]).sum()),
+        "seeds": Listing(tuple(str(n) for n in dict.fromkeys(rows["n_seeds"]))),
+        "rates": Listing(tuple(str(n) for n in dict.fromkeys(rows["n_rates"]))),
+        "keys": Listing(tuple(str(n) for n in sorted(set(rows["d_k"])))),
+        "tasks": Listing(tuple(dict.fromkeys(rows["task"]))),
+    }
+    return _said("mechanisms.trained", values)
+
+
+def _heads(frames: dict[str, pd.DataFrame]) -> Sentence:
+    heads = frames["real_heads"]
+    if heads.empty:
+        return _said("mechanisms.no_heads")
+    return _said("mechanisms.heads", {"heads": str(len(heads)), "scores": numbers.count(heads["n_scores"].sum())})
+
+
+def _methods(cells: pd.DataFrame, configuration: dict) -> Sentence:
+    values = {
+        "scores": numbers.count(cells["n_scores"].sum()),
+        "goal": f"{making.exact(100 * configuration['precision'], 2)} %",
+        "cap": making.exact(configuration["max_scalars"], 2),
+    }
+    return _said("methods.text", values | _range(cells["n_blocks"]))
+
+
+def _performance(cells: pd.DataFrame, frames: dict[str, pd.DataFrame], configuration: dict) -> list[Sentence]:
+    # An estimate that cannot scatter has no error to speak of.
+    errors = cells["relative_se"][cells["relative_se"] > 0]
+    if errors.empty:
+        return []
+    reached = errors <= configuration["precision"]
+    values = {
+        "count": numbers.count(len(errors)),
+        "reached": numbers.count(reached.sum()),
+        "goal": f"{making.exact(100 * configuration['precision'], 2)} %",
+        "median": percentage(errors.median()),
+        "largest": percentage(errors.max()),
+    }
+    precise = pd.concat([frames["softmax_saturation"]["precise"], frames["gradient_magnitude"]["precise"]]).dropna()
+    told = [_said("performance.errors", values)]
+    if len(precise):
+        share = precise.map(lambda value: str(value).lower() == "true").mean()
+        rows = {"share": numbers.percent(share, 0), "count": numbers.count(len(precise))}
+        told.append(_said("performance.rows", rows))
+    return told

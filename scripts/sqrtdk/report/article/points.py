@@ -1,0 +1,67 @@
+"""What the parts of the article are made of, and how they look a number up."""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from sqrtdk.report.answers import MARGIN
+from sqrtdk.report.tables import making
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point: its words are headed at `<family>.<name>`; `evidence` are anchors of figures, tables and methods."""
+
+    name: str
+    sentences: tuple[Sentence, ...]
+    evidence: tuple[str, ...] = ()
+
+
+def find(frame: pd.DataFrame, **where) -> dict | None:
+    """Return the first row at these keys, None where there is none."""
+    for column, value in where.items():
+        frame = frame[frame[column] == value]
+    return None if frame.empty else frame.iloc[0].to_dict()
+
+
+def error(row: dict | None, value: str = "estimate", se: str = "se") -> str | None:
+    """Spell the number of a row with its error, `0.792(2)`; None where there is no row or no number."""
+    return None if row is None or making.missing(row[value]) else numbers.with_error(row[value], row[se])
+
+
+def extremes(frame: pd.DataFrame, column: str) -> dict[str, str]:
+    """Spell the smallest and the largest number of a column with their errors."""
+    rows = {"low": frame.loc[frame[column].idxmin()], "high": frame.loc[frame[column].idxmax()]}
+    return {name: numbers.with_error(row[column], row[f"{column}_se"]) for name, row in rows.items()}
+
+
+def models(frame: pd.DataFrame) -> Listing:
+    """Name the trained models that a table of heads holds."""
+    return Listing(tuple(Sentence("article.literal", {"text": name}) for name in frame["dump"].unique()))
+
+
+def near_one(value: float) -> bool:
+    """Say whether a standard deviation of logits counts as 1."""
+    return abs(value - 1) <= MARGIN
+
+
+def with_ends(estimate: float, low: float, high: float) -> dict[str, str]:
+    """Spell an estimate and its interval to two digits of the interval's width, for words that say [{low}, {high}]."""
+    values = {"estimate": estimate, "low": low, "high": high}
+    if not math.isfinite(high - low) or high <= low:
+        return {name: numbers.significant(value, 2) for name, value in values.items()}
+    decimals = max(1 - math.floor(math.log10(high - low)), 0)
+    return {name: f"{value:.{decimals}f}" for name, value in values.items()}
+
+
+def verdict_values(row: dict) -> dict[str, str]:
+    """Spell the estimate of a verdict on training, its interval and its margin."""
+    return with_ends(row["estimate"], row["low"], row["high"]) | {"margin": f"{row['margin']:g}"}
+
+
+def percentage(share: float, digits: int = 2) -> str:
+    """Spell a share as a percentage with so many significant digits: 0.093 %, 1.1 %."""
+    return f"{numbers.significant(100 * share, digits)} %"

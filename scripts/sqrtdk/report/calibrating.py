@@ -1,0 +1,69 @@
+"""Whether the standard errors of a run can be trusted: its estimates held against exact values."""
+
+import math
+
+import pandas as pd
+
+from sqrtdk.report.answers import DISTINCT
+from sqrtdk.report.tables import making
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Sentence
+
+COVERED, FARTHEST = 1.959963984540054, 5.0
+"""Half width of the 95 % interval of a normal deviate, and one that chance does not reach."""
+
+
+def scores(frame: pd.DataFrame) -> list[float]:
+    """Return the distance of each trusted estimate of the moments from its exact value, in standard errors."""
+    found = []
+    for row in making.simulated(frame).to_dict("records"):
+        for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
+            if quantity == "excess_kurtosis" and not row["kurtosis_trusted"]:
+                continue
+            z = making.z_score(row[quantity], row[f"{quantity}_se"], row[f"exact_{quantity}"])
+            found += [] if z is None else [abs(z)]
+    return found
+
+
+def moments(frame: pd.DataFrame) -> list[Sentence]:
+    """Say whether the standard errors can be trusted: the share of exact values within 1.96 of them, and the worst."""
+    found = scores(frame)
+    if not found:
+        return [Sentence("answer.calibration.none")]
+    share = sum(z <= COVERED for z in found) / len(found)
+    # One cell's quantities share their draws, so the binomial error counts cells.
+    allowed = DISTINCT * math.sqrt(0.95 * 0.05 / len(making.simulated(frame)))
+    values = {
+        "count": numbers.count(len(found)),
+        "share": numbers.percent(share),
+        "worst": numbers.significant(max(found), 2),
+        "covered": numbers.significant(COVERED),
+    }
+    verdict = "poor" if abs(share - 0.95) > allowed else "far" if max(found) > FARTHEST else "good"
+    return [Sentence(f"answer.calibration.{verdict}", values)]
+
+
+def theory_scores(saturation: pd.DataFrame, gradients: pd.DataFrame) -> tuple[pd.Series, int]:
+    """Return the same of averages over rows, and how many are left out because their error is not trusted."""
+    rows = pd.concat([saturation, gradients], ignore_index=True)
+    rows = rows[rows["theory"].notna() & (rows["se"] > 0)]
+    trusted = rows[rows["trusted"].map(lambda value: str(value).lower() == "true").astype(bool)]
+    return ((trusted["estimate"] - trusted["theory"]) / trusted["se"]).abs(), len(rows) - len(trusted)
+
+
+def theory(saturation: pd.DataFrame, gradients: pd.DataFrame) -> list[Sentence]:
+    """Say how far softmax measures and gradients are from exact theory, where their errors are trusted.
+
+    Measures and scale rules of one cell share their rows, so that the share has no simple error of its own.
+    """
+    z, left_out = theory_scores(saturation, gradients)
+    if z.empty:
+        return []
+    values = {
+        "count": numbers.count(len(z)),
+        "share": numbers.percent((z <= COVERED).mean()),
+        "worst": numbers.significant(z.max(), 2),
+        "covered": numbers.significant(COVERED),
+        "left_out": numbers.count(left_out),
+    }
+    return [Sentence(f"answer.theory.{'far' if z.max() > FARTHEST else 'good'}", values)]

@@ -1,0 +1,1 @@
+"""Numbers and tables of the report for LaTeX."""

@@ -1,0 +1,172 @@
+"""The ledger as the report shows it: claims.csv in groups, the surprises first, in the words of one language."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import pandas as pd
+from markupsafe import Markup
+
+from sqrtdk.claims.catalogue import CLAIMS
+from sqrtdk.claims.core import AT_LEAST, AT_MOST, FAILS, HOLDS, HOLDS_IF, MISSING, NEAR, OPINION, SOURCES, UNDECIDED
+from sqrtdk.claims.lookup import GRID
+from sqrtdk.report.tables.making import NONE, Cell, Table, estimate, exact, missing, plain, text
+from sqrtdk.words import numbers
+from sqrtdk.words.mathml import prose
+from sqrtdk.words.sentences import Sentence
+
+ORDER = (FAILS, HOLDS_IF, UNDECIDED, HOLDS, OPINION)
+"""Verdicts in the order of a group: what a reader would not expect comes first."""
+LARGE = 0.25
+"""An error that is a larger share of its number says less than the interval."""
+CHECKS = "claims.claim_checks"
+ROLE = "ensembles: "
+"""What stands before the kind of ensemble that a run lacks."""
+SIGNS = {AT_LEAST: "≥", AT_MOST: "≤"}
+
+INDEX = re.compile(r"(?<![\w-])([A-Za-zδ])_(\w+)")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One claim on the page: its texts with symbols set as formulas, and spelled numbers."""
+
+    id: str
+    source: str
+    verdict: str
+    says: Markup
+    measures: Markup
+    holds_if: Markup
+    not_if: Markup
+    expected: str
+    measured: str
+    otherwise: str
+    place: Markup
+    instead_of: Markup
+    reason: str
+    missing: str
+    kind: str
+    shipped: bool
+    evidence: str
+
+    @property
+    def why(self) -> Sentence:
+        """Return why a claim that is undecided is so; what kind of ensemble a run lacks is said in words."""
+        role = self.missing.removeprefix(ROLE)
+        if role != self.missing:
+            return Sentence(f"claims.lacking.{role.replace(' ', '_')}")
+        return Sentence(f"claims.reasons.{self.reason}", {"what": self.missing})
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The table of claims: groups of lines by name, `surprises` first, and the sentences that sum it up."""
+
+    groups: dict[str, tuple[Line, ...]]
+    summary: tuple[Sentence, ...]
+    key: str = "claims"
+
+    @property
+    def rows(self) -> tuple[Line, ...]:
+        return tuple(line for lines in self.groups.values() for line in lines)
+
+
+def ledger(frame: pd.DataFrame, language: str) -> Ledger:
+    """Return the ledger of the report from claims.csv, with the claims in one language."""
+    rows = sorted(frame.to_dict("records"), key=lambda row: ORDER.index(row["verdict"]))
+    surprises = [row for row in rows if _true(row["surprise"])]
+    groups = {"surprises": surprises}
+    for source in SOURCES:
+        groups[source] = [row for row in rows if row["source"] == source and row not in surprises]
+    lines = {name: tuple(_line(row, language) for row in found) for name, found in groups.items() if found}
+    return Ledger(lines, tuple(summary(frame)))
+
+
+def _true(value) -> bool:
+    return str(value).lower() == "true"
+
+
+def _line(row: dict, language: str) -> Line:
+    claim = CLAIMS[row["claim"]]
+    decided = row["verdict"] != OPINION
+    return Line(
+        claim.id,
+        claim.source,
+        row["verdict"],
+        typeset(claim.says.language(language)),
+        typeset(claim.measures.language(language)),
+        *(typeset(side.language(language)) if side else Markup() for side in (claim.holds_if, claim.not_if)),
+        _expected(row) if decided and row["reason"] != MISSING else "",
+        _number(row),
+        _number(row, "not_if_"),
+        typeset(place(row)),
+        typeset(text(row["instead_of"])),
+        text(row["reason"]),
+        text(row["missing"]),
+        claim.kind,
+        _true(row["shipped"]),
+        claim.evidence,
+    )
+
+
+def _expected(row: dict) -> str:
+    value = exact(row["expected"], 4)
+    if row["relation"] != NEAR:
+        return f"{SIGNS[row['relation']]} {value}"
+    return f"{value} ± {exact(row['margin'], 2)}"
+
+
+def _number(row: dict, side: str = "") -> str:
+    """Spell a measured number with its error, or with its interval where the error is large."""
+    names = [f"{side}{name}" for name in ("measured", "se", "low", "high")]
+    value, se, low, high = (row[name] for name in names)
+    if missing(value):
+        return ""
+    if missing(se) or se == 0:
+        return exact(value, 4)
+    if se > LARGE * abs(value) and low > 0:
+        return f"{numbers.significant(value, 2)} {numbers.rough_interval(low, high)}"
+    return numbers.with_error(value, se)
+
+
+def place(row: dict) -> str:
+    """Return where a claim was measured: d_k = 64, n = 64."""
+    named = (("d_k", row["d_k"]), ("n", row["n_keys"]))
+    return ", ".join(f"{name} = {numbers.count(value)}" for name, value in named if not missing(value))
+
+
+def typeset(plain: str) -> Markup:
+    """Return plain text as HTML, with its symbols set as formulas and its indices below the line."""
+    return Markup(INDEX.sub(r"<var>\1</var><sub>\2</sub>", str(prose(plain))))
+
+
+def summary(frame: pd.DataFrame) -> list[Sentence]:
+    """Return the sentences that the counts of verdicts choose."""
+    count = Counter(frame["verdict"])
+    decided = count[HOLDS] + count[HOLDS_IF] + count[FAILS]
+    data = int(((frame["kind"] != "arithmetic") & frame["verdict"].isin([HOLDS, HOLDS_IF, FAILS])).sum())
+    values = {name: str(count[name]) for name in (HOLDS, HOLDS_IF, FAILS, UNDECIDED, OPINION)}
+    values |= {"count": str(len(frame)), "decided": str(decided), "data": str(data)}
+    if not decided:
+        return [Sentence("claims.summary.none", values)]
+    share = "most" if 2 * count[HOLDS] > decided else "half" if 2 * count[HOLDS] == decided else "few"
+    found = [Sentence("claims.summary.counts", values), Sentence(f"claims.summary.{share}", values)]
+    lacking = int((frame["reason"] == MISSING).sum())
+    if lacking:
+        found.append(Sentence("claims.summary.lacking", {"lacking": str(lacking)}))
+    return found
+
+
+def checks(frame: pd.DataFrame) -> Table:
+    """Return claim_checks.csv as a table of the report."""
+    rows = []
+    for row in frame.to_dict("records"):
+        case = text(row["case"])
+        name = Cell(
+            word=f"{CHECKS}.names.{row['check']}", note=case, note_word=f"{CHECKS}.cases.{case}" if case else ""
+        )
+        places = (plain(row[grid]) if row[grid] > 0 else NONE for grid in GRID)
+        known = NONE if missing(row["exact"]) else plain(row["exact"])
+        found = estimate(row["estimate"], row["se"]) if row["se"] > 0 else plain(row["estimate"])
+        rows.append((name, *places, found, known))
+    return Table("claim_checks", ("check", *GRID, "estimate", "exact"), tuple(rows), room="claims")

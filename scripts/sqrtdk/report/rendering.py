@@ -1,0 +1,130 @@
+"""The HTML of the report: references, figures for the page, and a Jinja environment that refuses what is missing."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+
+import jinja2
+import yaml
+from markupsafe import Markup, escape
+
+from sqrtdk.figures import inline
+from sqrtdk.variants import scalings
+from sqrtdk.words import texts as language_words
+from sqrtdk.words.mathml import MissingPart, labelled, mathml, prose
+
+
+def read_references(bibtex: str) -> dict[str, dict[str, str]]:
+    """Return the entries of a BibTeX file in their order, key -> fields; a field is `name = {value}`, not nested."""
+    entries = {}
+    for block in re.split(r"^@", bibtex, flags=re.MULTILINE)[1:]:
+        head = re.match(r"(\w+)\{([\w-]+),", block)
+        fields = {name.lower(): value for name, value in re.findall(r"(\w+)\s*=\s*\{([^{}]*)\}", block)}
+        if head is None or not {"author", "title", "year"} <= fields.keys() or head[2] in entries:
+            raise MissingPart(f"a reference needs a key of its own, author, title and year: @{block.splitlines()[0]}")
+        entries[head[2]] = {"type": head[1], **fields}
+    return entries
+
+
+def scale_rule(name: str) -> Markup:
+    """Return the factor of a scale rule as a formula where it is one of d_k alone, else the name as it is spelled."""
+    formula = scalings.inline_formula(name)
+    return escape(name) if formula is None else mathml(formula)
+
+
+FIGURE_TEXTS = ("svg", "csv", "bib", "tex")
+"""Kinds of a figure's files that the page takes up."""
+PREVIEW = 5
+"""Rows of a figure's data that the page shows."""
+
+
+def figure(record: Mapping, files: Mapping[str, str], folder: str, sheet: inline.Sheet) -> dict:
+    """Return what the page shows of a figure.
+
+    record: its words. files: the texts of its files of FIGURE_TEXTS. folder: where they are, relative to the page.
+    sheet: the looks that the figures of the page share. The data are packed, with the first rows to read beside them.
+    """
+    names = ("id", "number", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
+    absent = [name for name in names if name not in record]
+    if absent:
+        raise MissingPart(f"the figure {record.get('id')} has no {', '.join(absent)}")
+    anchor, rows = f"fig-{record['id']}", files["csv"].splitlines()
+    page = inline.svg_for_page(files["svg"], anchor, sheet, record["title"])
+    return {
+        **{name: record[name] for name in names},
+        "anchor": anchor,
+        "path": f"{folder}/{anchor}",
+        "suffixes": ("pdf", "svg", "png", "csv", "bib", "tex"),
+        "svg": Markup(page),
+        "csv": packed(files["csv"]),
+        "preview": "\n".join(rows[: PREVIEW + 1]),
+        "rows": max(len(rows) - 1, 0),
+        "bibtex": files["bib"],
+        "latex": files["tex"],
+    }
+
+
+def packed(text: str) -> str:
+    """Return a text as a browser can unpack it: gzip, without a date, in base64."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def script_json(value: object) -> Markup:
+    """Return a value as JSON that may stand inside a script element: no text in it can end the element."""
+    return Markup(json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", r"\u003c"))
+
+
+def policy_hash(text: str) -> Markup:
+    """Return the hash by which a content-security policy allows one inline script or style sheet."""
+    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+
+
+def environment(sources: Mapping[str, str]) -> jinja2.Environment:
+    """Return a Jinja environment over named source texts: autoescape on, and an undefined name is an error."""
+    jinja = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(sources)),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    jinja.filters |= {"prose": prose, "scale": scale_rule, "labelled": labelled}
+    jinja.globals |= {"rule": scale_rule, "formula": mathml}
+    jinja.globals |= {"json": lambda value: json.dumps(value, ensure_ascii=False)}
+    jinja.globals |= {"script_json": script_json, "packed": packed, "policy_hash": policy_hash}
+    return jinja
+
+
+def render(sources: Mapping[str, str], language: str, context: Mapping[str, object], constants: Mapping) -> str:
+    """Return the page made from the report's sources (name -> text) in one language.
+
+    `template.html.jinja` is the page, `words/<language>/*.yaml` its words, `formulas.yaml` its displayed formulas,
+    `references.bib` its references, `styles.css` its style, `script.js` its script. `constants` are
+    values that all words may name. Raises MissingPart where one of them or a part of the page is absent.
+    """
+    needed = ("template.html.jinja", "formulas.yaml", "references.bib", "styles.css", "script.js")
+    absent = [name for name in needed if name not in sources]
+    if absent:
+        raise MissingPart(f"the report's sources have no {', '.join(absent)}")
+    references = read_references(sources["references.bib"])
+    formulas = yaml.safe_load(sources["formulas.yaml"])
+    jinja = environment(sources)
+    jinja.globals |= {
+        "say": language_words.Words(language_words.tree(sources, language), references, constants),
+        "formulas": {
+            name: {"number": number, "math": mathml(text, display=True)}
+            for number, (name, text) in enumerate(formulas.items(), start=1)
+        },
+        "references": references,
+        "styles": Markup(sources["styles.css"]),
+        "script": Markup(sources["script.js"]),
+        "language": language,
+    }
+    try:
+        return jinja.get_template("template.html.jinja").render(context)
+    except (jinja2.UndefinedError, jinja2.TemplateNotFound) as error:
+        raise MissingPart(f"the report lacks a part: {error}") from error

@@ -1,0 +1,224 @@
+"""What training says, in sentences chosen by its numbers, and the tables of the report on it."""
+
+import math
+
+import pandas as pd
+
+from sqrtdk.report.answers import WANTED_D_K, nearest
+from sqrtdk.report.tables.making import NONE, Cell, Table, missing
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
+
+PLAIN, MUP, REFERENCE = "none", "1/d_k", "1/sqrt(d_k)"
+COMPARISONS = ("best", "same_rate", "speed", "window")
+STILL = 0.1
+"""A largest usable rate that moves by less than this many decades from the narrowest to the widest head stays."""
+WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
+"""How the words name the verdicts."""
+
+
+def _names(row: dict) -> dict[str, object]:
+    values = {"task": row["task"], "optimiser": optimiser(row)}
+    return values | {"d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
+
+
+def optimiser(row: dict) -> Sentence:
+    """Return the name of the optimiser of a training run."""
+    return Sentence(f"optimisers.{row['optimiser']}")
+
+
+def _front(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the verdicts on the first experiment that holds the unscaled rule against the scaled one."""
+    rows = verdicts[verdicts["scaling"] == PLAIN]
+    return rows[rows["experiment"] == rows["experiment"].iloc[0]] if len(rows) else rows
+
+
+def headline(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say what leaving the scale out does, at the width nearest to 64, to the loss and the window of rates.
+
+    And what 1/d_k in place of 1/√d_k does to the loss there.
+    """
+    rows = _front(frames["training_verdicts"])
+    if rows.empty:
+        return [Sentence("answer.training.none")]
+    here = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)]
+    sentences = []
+    for row in here[here["comparison"].isin(["best", "window"])].to_dict("records"):
+        sentences.append(_verdict(row["comparison"], row))
+        if row["comparison"] == "window":
+            sentences += _nowhere(frames["training_summary"], row)
+    every = frames["training_verdicts"]
+    same = (every["experiment"] == here["experiment"].iloc[0]) & (every["d_k"] == here["d_k"].iloc[0])
+    other = every[same & (every["scaling"] == MUP) & (every["comparison"] == "best")]
+    return sentences + [_verdict("mup", row) for row in _records(other)]
+
+
+def _verdict(family: str, row: dict) -> Sentence:
+    """Return the sentence for a verdict, or the one on windows that the tried rates leave open at an end."""
+    values = _names(row) | {
+        "estimate": numbers.significant(row["estimate"], 2),
+        "interval": numbers.rough_interval(row["low"], row["high"]),
+    }
+    values |= {"rate": f"{row['rate']:g}", "reference_rate": f"{row['reference_rate']:g}"}
+    values |= {"margin": f"{row['margin']:g}"}
+    unbounded = family == "window" and not (math.isfinite(row["low"]) and math.isfinite(row["high"]))
+    word = "open" if unbounded and row["verdict"] == "undecided" else WORDS[row["verdict"]]
+    return Sentence(f"answer.training.{family}.{word}", values)
+
+
+def _nowhere(summary: pd.DataFrame, row: dict) -> list[Sentence]:
+    """Say which of the two rules worked at no rate that was tried."""
+    rules = (("plain", row["scaling"]), ("scaled", row["reference"]))
+    lost = [word for word, rule in rules if _ceiling(summary, row["experiment"], rule, row["d_k"]) == "nowhere"]
+    if not lost:
+        return []
+    return [Sentence(f"answer.training.nowhere.{'both' if len(lost) > 1 else lost[0]}", _names(row))]
+
+
+def _ceiling(summary: pd.DataFrame, experiment: str, scaling: str, d_k: int) -> str:
+    """Say where a rule's largest usable rate is: among those tried (`found`), `beyond` them, or `nowhere`."""
+    rows = summary[(summary["experiment"] == experiment) & (summary["scaling"] == scaling) & (summary["d_k"] == d_k)]
+    if missing(rows["rate_ceiling"].iloc[0]):
+        return "nowhere"
+    return "beyond" if str(rows["open_above"].iloc[0]).lower() == "true" else "found"
+
+
+def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say for each experiment at which widths leaving the scale out hurts, helps or does nothing at best rates."""
+    verdicts, sentences = frames["training_verdicts"], []
+    rows = verdicts[(verdicts["scaling"] == PLAIN) & (verdicts["comparison"] == "best")]
+    for _, cells in rows.groupby("experiment", sort=False):
+        parts = tuple(Sentence("place.verdict", _at_width(row)) for row in _records(cells))
+        values = _names(cells.iloc[0].to_dict()) | {"widths": Listing(parts, "semicolon")}
+        sentences.append(Sentence("follows.training.widths", values))
+    return sentences
+
+
+def _at_width(row: dict) -> dict[str, object]:
+    return {"d_k": row["d_k"], "verdict": _judged(row), "ratio": numbers.significant(row["estimate"], 2)}
+
+
+def _judged(row: dict) -> Sentence:
+    return Sentence(f"verdicts.{WORDS[row['verdict']]}")
+
+
+def _records(frame: pd.DataFrame) -> list[dict]:
+    return frame.to_dict("records")
+
+
+def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say of each usual rule whether its largest usable rate moves from the narrowest head to the widest."""
+    table, sentences = frames["training_transfer"], []
+    if table.empty:
+        return []
+    for row in _records(table[table["experiment"] == table["experiment"].iloc[0]]):
+        if row["scaling"] not in (PLAIN, REFERENCE, MUP):
+            continue
+        family = f"follows.training.transfer.{'plain' if row['scaling'] == PLAIN else 'scaled'}"
+        values = {"rule": row["scaling"], "first": str(row["d_k_low"]), "last": str(row["d_k_high"])}
+        values |= {"optimiser": optimiser(row)}
+        if missing(row["shift"]):
+            found = {
+                d_k: _ceiling(frames["training_summary"], row["experiment"], row["scaling"], d_k)
+                for d_k in (row["d_k_low"], row["d_k_high"])
+            }
+            # Found with these seeds, and not with enough others: unsure.
+            why = next((word for word in ("nowhere", "beyond") if word in found.values()), "unsure")
+            where = Listing(tuple(d_k for d_k, word in found.items() if word == why or why == "unsure"))
+            sentences.append(Sentence(f"{family}.{why}", values | {"where": where}))
+            continue
+        # A factor instead of decades.
+        values |= {"factor": numbers.significant(10 ** row["shift"], 2)}
+        values |= {"interval": numbers.rough_interval(*(10 ** row[name] for name in ("shift_low", "shift_high")))}
+        if row["shift_low"] > -STILL and row["shift_high"] < STILL:
+            verdict = "stays"
+        else:
+            verdict = "moves" if row["shift_high"] < -STILL or row["shift_low"] > STILL else "undecided"
+        sentences.append(Sentence(f"{family}.{verdict}", values))
+    return sentences
+
+
+def gradients(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say how the gradient of W_q and W_k before the first step compares without the scale and with it, by width."""
+    table = frames["training_summary"]
+    if table.empty:
+        return []
+    table = table[table["experiment"] == table["experiment"].iloc[0]]
+    found = []
+    for d_k, rows in table.groupby("d_k", sort=True):
+        by_rule = {row["scaling"]: row for row in _records(rows)}
+        if PLAIN in by_rule and REFERENCE in by_rule:
+            found.append((d_k, by_rule[PLAIN], by_rule[REFERENCE]))
+    if not found:
+        return []
+    larger = all(plain["gradient_low"] > scaled["gradient_high"] for _, plain, scaled in found)
+    smaller = all(plain["gradient_high"] < scaled["gradient_low"] for _, plain, scaled in found)
+    ratios = tuple(
+        Sentence("place.ratio", {"ratio": numbers.significant(plain["gradient"] / scaled["gradient"], 2), "d_k": d_k})
+        for d_k, plain, scaled in found
+    )
+    verdict = "larger" if larger else "smaller" if smaller else "mixed"
+    return [Sentence(f"follows.training.gradient.{verdict}", {"ratios": Listing(ratios, "comma")})]
+
+
+def start(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    """Say how many of the sizes before the first step agree with their prediction, under the scaled rule."""
+    from scipy.special import stdtrit
+
+    table, seeds = frames["training_start"], frames["training_summary"]
+    rows = table[(table["scaling"] == REFERENCE) & table["se"].notna()]
+    if rows.empty:
+        return []
+    n = int(seeds["n_seeds"].min())
+    distance = ((rows["estimate"] - rows["prediction"]) / rows["se"]).abs()
+    values = {"inside": str(int((distance < stdtrit(n - 1, 0.975)).sum())), "count": str(len(rows))}
+    return [Sentence("follows.training.start", values | {"worst": numbers.significant(float(distance.max()), 2)})]
+
+
+def follows(frames: dict[str, pd.DataFrame]) -> dict[str, list[Sentence]]:
+    """Return what follows from each figure on training, by figure id."""
+    return {
+        "training-curves": [*widths(frames), *transfers(frames)],
+        "training-telemetry": [*gradients(frames), *start(frames)],
+    }
+
+
+def verdict_table(key: str, verdicts: pd.DataFrame, summary: pd.DataFrame) -> Table:
+    """Return each rule against 1/√d_k at each width: four comparisons, each an estimate, an interval and a verdict."""
+    late = {_key(row): row["late_rise"] for row in _records(summary)}
+    rows = []
+    for cell, cells in verdicts.groupby(["experiment", "scaling", "d_k"], sort=False):
+        first = cells.iloc[0].to_dict()
+        by_name = {row["comparison"]: row for row in _records(cells)}
+        rates = f"{first['rate']:g}; {first['reference_rate']:g}"
+        rows.append(
+            (
+                Cell(f"{first['task']}, {first['optimiser']}", note=first["experiment"], note_word="tables.literal"),
+                Cell(first["scaling"]),
+                Cell(str(first["d_k"]), number=True),
+                Cell(rates, number=True),
+                *(_comparison(by_name[name]) for name in COMPARISONS),
+                Cell(numbers.significant(late[cell], 2), number=True) if cell in late else NONE,
+            )
+        )
+    columns = ("experiment", "scaling", "d_k", "rates", *COMPARISONS, "late")
+    return Table(key, columns, tuple(rows))
+
+
+def _key(row: dict) -> tuple:
+    return row["experiment"], row["scaling"], row["d_k"]
+
+
+def _comparison(row: dict) -> Cell:
+    text = f"{numbers.significant(row['estimate'], 2)} {numbers.rough_interval(row['low'], row['high'])}"
+    return Cell(text, note=_judged(row), note_word="tables.literal", number=True)
+
+
+def report_tables(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> dict[str, Table]:
+    """Return the tables on training by key: of this run, and of the longer one that ships with the project."""
+    found = {
+        key: verdict_table(key, tables["training_verdicts"], tables["training_summary"])
+        for key, tables in (("training", frames), ("training_shipped", shipped))
+        if tables
+    }
+    return {key: table for key, table in found.items() if table.rows}

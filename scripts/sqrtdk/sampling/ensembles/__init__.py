@@ -1,0 +1,94 @@
+"""The ways to draw q and k. A new family is one class in one module of this folder, with @register."""
+
+import importlib
+from pathlib import Path
+
+from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, Parameter, Problem, SpecError
+
+__all__ = ["Ensemble", "Exact", "Parameter", "Problem", "SpecError", "build", "families"]
+
+# scipy_families is loaded only for a name that is not ours: SciPy's statistics take longer to import than a cell runs.
+_OTHERS = ("base", "scipy_families")
+
+
+def families() -> dict[str, type[Ensemble]]:
+    """Return the built-in families by name."""
+    for path in _modules():
+        importlib.import_module(f"{__name__}.{path.stem}")
+    return dict(sorted(REGISTRY.items(), key=lambda item: item[1].__module__))
+
+
+def _modules() -> list[Path]:
+    """Return whatever modules lie in this folder, but for those that hold no family of ours."""
+    return [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem not in ("__init__", *_OTHERS)]
+
+
+def _load(name: str) -> bool:
+    """Load the module that defines a family and say whether there is one.
+
+    It is looked for in the text of the modules: importing all of them would take as long as a small cell.
+    """
+    if name not in REGISTRY and name.isidentifier():
+        for path in _modules():
+            if f'family: ClassVar[str] = "{name}"' in path.read_text(encoding="utf-8"):
+                importlib.import_module(f"{__name__}.{path.stem}")
+    return name in REGISTRY
+
+
+def build(spec: dict) -> Ensemble:
+    """Make the ensemble that a specification such as `{"family": "student_t", "df": 6}` describes.
+
+    A family that is not built in may be any continuous distribution of scipy.stats, named with its shape parameters.
+    Raises SpecError holding every mistake of the specification.
+    """
+    if not isinstance(spec, dict) or not isinstance(spec.get("family"), str):
+        given = spec.get("family") if isinstance(spec, dict) else spec
+        raise SpecError(
+            [Problem("family", given, f"the name of a family: {', '.join(REGISTRY)}, or one of scipy.stats")]
+        )
+    name = spec["family"]
+    if _load(name):
+        values = _read(REGISTRY[name].parameters(), spec)
+        return REGISTRY[name](**values)
+    from sqrtdk.sampling.ensembles import scipy_families
+    from sqrtdk.sampling.ensembles.iid import Iid
+
+    known = [*families(), *scipy_families.distributions()]
+    if name not in known:
+        allowed = f"a built-in family ({', '.join(families())}) or a continuous distribution of scipy.stats"
+        raise SpecError([Problem("family", name, allowed, _nearest(name, known))])
+    shapes = scipy_families.shape_parameters(name)
+    values = _read((*shapes, *Iid.parameters()), spec)
+    own = {shape.name: values.pop(shape.name) for shape in shapes}
+    return scipy_families.build(name, own, values)
+
+
+def _nearest(name: object, known) -> str | None:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)), None)
+
+
+def _read(parameters: tuple[Parameter, ...], spec: dict) -> dict:
+    """Return the parameters' values, or raise SpecError with all that is unknown, missing or outside its domain."""
+    by_name = {parameter.name: parameter for parameter in parameters}
+    problems, values = [], {}
+    for key, value in spec.items():
+        if key == "family":
+            continue
+        if key not in by_name:
+            allowed = f"a parameter of {spec['family']}: {', '.join(by_name) or 'it has none'}"
+            problems.append(Problem(str(key), value, allowed, _nearest(key, by_name)))
+            continue
+        values[key] = by_name[key].read(value)
+        if values[key] is None:
+            problems.append(Problem(key, value, by_name[key].domain))
+    for key, parameter in by_name.items():
+        if key not in spec:
+            if parameter.default is None:
+                problems.append(Problem(key, None, f"required by {spec['family']}: {parameter.domain}"))
+            else:
+                values[key] = parameter.default
+    if problems:
+        raise SpecError(problems)
+    return values

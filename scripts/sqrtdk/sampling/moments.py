@@ -1,0 +1,275 @@
+"""Moments of the score q·k from independent blocks, each with a standard error taken between blocks."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sqrtdk.sampling import blocks, streams
+
+QUANTILE_SCORES = 2**20
+"""Scores kept for the quartiles; the moments use every score."""
+HISTOGRAM = ("ensemble", "d_k", "low", "high", "count", "n_scores")
+"""Columns of score_histograms.csv."""
+HISTOGRAM_BINS = 640
+HISTOGRAM_SDS = 10.0
+TRUSTED_SKEWNESS = 0.1
+CONSTANT = "the score has one absolute value, so that its variance is known without error"
+ENUMERATED = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
+UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, its Monte-Carlo standard error and the skewness of its sampling distribution; None where not known."""
+
+    value: float | None
+    se: float | None = None
+    skewness: float | None = None
+
+
+ABSENT = Estimate(None)
+
+
+@dataclass(frozen=True)
+class BlockSums:
+    """What one pass over the scores keeps.
+
+    powers: (n_blocks, 4), each block's mean of (S − shift)^r for r = 1..4.
+    within_row: (n_blocks,), each block's mean unbiased variance within a row.
+    kept: (n_blocks, n), the scores kept for quantiles. counts: histogram of all scores, or None.
+    """
+
+    shift: float
+    powers: np.ndarray
+    within_row: np.ndarray
+    kept: np.ndarray
+    n_scores: int
+    counts: np.ndarray | None
+    edges: np.ndarray | None
+
+
+def jackknife(statistic, block_means: np.ndarray) -> Estimate:
+    """Estimate a smooth function of means with the bias and standard error of the delete-one-block jackknife.
+
+    For a quadratic function such as the variance the bias correction is exact: it is the cross-block estimate of μ².
+
+    Args:
+        statistic: maps an array (..., r) of means to (...).
+        block_means: (n_blocks, r), one independent row per block.
+    """
+    n = len(block_means)
+    full = block_means.mean(axis=0)
+    left_out = statistic((n * full - block_means) / (n - 1))
+    centred = left_out - left_out.mean()
+    second = np.mean(centred**2)
+    value = n * statistic(full) - (n - 1) * left_out.mean()
+    se = math.sqrt((n - 1) * second)
+    # The values left out move against the block that is left out.
+    skewness = -float(np.mean(centred**3) / second**1.5) if second > 0 else 0.0
+    return Estimate(float(value), se, skewness)
+
+
+def central_variance(means: np.ndarray) -> np.ndarray:
+    """Variance from the first two raw moments on the last axis."""
+    return means[..., 1] - means[..., 0] ** 2
+
+
+def central_kurtosis(means: np.ndarray) -> np.ndarray:
+    """Excess kurtosis from the first four raw moments on the last axis."""
+    m1, m2, m3, m4 = (means[..., r] for r in range(4))
+    return (m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4) / (m2 - m1**2) ** 2 - 3
+
+
+def quantiles(kept: np.ndarray, shares) -> tuple[list[Estimate], np.ndarray]:
+    """Quantiles of the pooled values; an error inverts the between-block error of the share below (Woodruff 1952).
+
+    Args:
+        kept: (n_blocks, n) values, dependent within a block.
+
+    Returns the estimates and (n_blocks, len(shares)) what each block adds to a quantile, to first order: the distance
+    of its own share below, in units of the density there, so that errors of differences follow as well.
+    """
+    pooled = np.sort(kept, axis=None)
+    estimates, parts = [], []
+    for share in shares:
+        value = _sorted_quantile(pooled, share)
+        below = np.mean(kept <= value, axis=1)
+        se_share = below.std(ddof=1) / math.sqrt(len(kept))
+        low, high = (_sorted_quantile(pooled, min(1.0, max(0.0, share + sign * se_share))) for sign in (-1, 1))
+        estimates.append(Estimate(value, (high - low) / 2))
+        parts.append((below.mean() - below) * ((high - low) / 2 / se_share if se_share > 0 else 0.0))
+    return estimates, np.column_stack(parts)
+
+
+def interquartile_range(quartiles: list[Estimate], parts: np.ndarray) -> Estimate:
+    """Upper minus lower quartile (last and first of `quantiles`), their correlation taken from between blocks."""
+    error = (parts[:, -1] - parts[:, 0]).std(ddof=1) / math.sqrt(len(parts))
+    return Estimate(quartiles[-1].value - quartiles[0].value, error)
+
+
+def _sorted_quantile(ordered: np.ndarray, share: float) -> float:
+    position = share * (len(ordered) - 1)
+    low = int(position)
+    high = min(low + 1, len(ordered) - 1)
+    return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))
+
+
+def sum_blocks(
+    ensemble, d_k: int, plan: blocks.Plan, rng: np.random.Generator, shift: float, scale: float | None
+) -> BlockSums:
+    """Draw a plan's blocks and keep their sums; `scale` is the unit of the histogram, None for no histogram."""
+    m, n, stack, n_blocks = plan.n_queries, plan.n_keys, plan.stack, plan.n_blocks
+    scores_per_product = m if ensemble.matched else m * n
+    totals = np.zeros((5, n_blocks))
+    want = -(-QUANTILE_SCORES // n_blocks)
+    products_kept = min(stack, -(-want // scores_per_product))
+    stride = max(1, scores_per_product * products_kept // want)
+    per_product = len(range(0, scores_per_product, stride))
+    dtype = np.float32 if ensemble.finite_moment > 8 else np.float64
+    kept = np.empty((n_blocks, products_kept, per_product), dtype)
+    edges = None if scale is None else np.linspace(-HISTOGRAM_SDS, HISTOGRAM_SDS, HISTOGRAM_BINS + 1) * scale
+    counts = None if scale is None else np.zeros(HISTOGRAM_BINS + 2, np.int64)
+    scratch, ones = np.empty((2, max(blocks.BATCH_SCORES, m * n)))
+    ones[:], others = 1, n - 1 if ensemble.matched else n
+    for block, product, scores in blocks.batches(ensemble, d_k, plan, rng):
+        size, n_products = scores.shape[:2]
+        if shift:
+            scores -= shift
+        flat = scores.reshape(size, -1)
+        # A product with ones over all rows at once: sums over an axis of a few numbers are several times slower.
+        row_sums = (scores.reshape(-1, n) @ ones[:n]).reshape(size, -1)
+        within_row = second_power = np.vecdot(flat, flat)
+        if ensemble.matched:
+            flat = np.ascontiguousarray(np.einsum("bpii->bpi", scores)).reshape(size, -1)
+            row_sums -= flat
+            second_power = np.vecdot(flat, flat)
+            within_row = within_row - second_power
+        squares = np.multiply(flat, flat, out=scratch[: flat.size].reshape(flat.shape))
+        here = totals[:, block : block + size]
+        addends = flat if ensemble.matched else row_sums
+        here[0] += np.vecdot(addends, ones[: addends.shape[1]])
+        here[1] += second_power
+        here[2] += np.vecdot(flat, squares)
+        here[3] += np.vecdot(squares, squares)
+        here[4] += within_row - np.vecdot(row_sums, row_sums) / others
+        last = min(product + n_products, products_kept)
+        if product < last:
+            first_scores = flat.reshape(size, n_products, -1)[:, : last - product, ::stride]
+            kept[block : block + size, product:last] = first_scores
+        if counts is not None:
+            bins = np.floor((flat + (shift - edges[0])) / (edges[1] - edges[0])).ravel()
+            np.clip(bins, -1, HISTOGRAM_BINS, out=bins)
+            counts += np.bincount((bins + 1).astype(np.int32), minlength=HISTOGRAM_BINS + 2)
+    powers = totals[:4].T / (stack * scores_per_product)
+    return BlockSums(
+        shift,
+        powers,
+        totals[4] / (stack * m * (others - 1)) if others > 1 else np.full(n_blocks, np.nan),
+        kept.reshape(n_blocks, -1),
+        plan.n_products * scores_per_product,
+        counts,
+        edges,
+    )
+
+
+def simulate_cell(ensemble, d_k: int, name: str, seed: int, precision: float, max_scalars: float) -> dict:
+    """Simulate q·k of one cell.
+
+    Returns {"row": the cell's line of moments.csv, "histogram": {"edges", "counts"} or None}. Each stream belongs to
+    (stage, name, d_k), so no other cell and no order of work can change a number.
+    """
+    exact = ensemble.exact(d_k)
+
+    def pilot(pilot_plan: blocks.Plan) -> float:
+        sums = sum_blocks(
+            ensemble, d_k, pilot_plan, streams.generator(seed, "pilot", name, d_k), exact.mean or 0.0, None
+        )
+        variance = jackknife(central_variance, sums.powers)
+        return pilot_plan.n_products * (variance.se / variance.value) ** 2 if variance.value > 0 else math.inf
+
+    heavy = ensemble.finite_moment <= 4
+    # Where the variance estimate has no error, no number of blocks reaches one.
+    with np.errstate(over="ignore", invalid="ignore"):
+        plan = blocks.plan(ensemble, d_k, precision, max_scalars, (lambda _: math.inf) if heavy else pilot)
+        rng = streams.generator(seed, "moments", name, d_k)
+        scale = math.sqrt(exact.variance) if ensemble.known_density else None
+        sums = sum_blocks(ensemble, d_k, plan, rng, exact.mean or 0.0, scale)
+    row = {"ensemble": name, "d_k": d_k, "n_blocks": plan.n_blocks, "n_scores": sums.n_scores}
+    row |= _estimates(ensemble, exact, sums, plan.stopped_by)
+    counts = None if sums.counts is None else {"edges": sums.edges.tolist(), "counts": sums.counts.tolist()}
+    return {"row": row, "histogram": counts}
+
+
+_MOMENTS = ("mean", "variance", "within_row_variance", "excess_kurtosis")
+_QUARTILES = {"quartile_1": 0.25, "median": 0.5, "quartile_3": 0.75}
+COLUMNS = (
+    *("ensemble", "d_k", "n_blocks", "n_scores", "stopped_by"),
+    *(column for name in _MOMENTS for column in (name, f"{name}_se")),
+    "kurtosis_trusted",
+    *(column for name in (*_QUARTILES, "interquartile_range") for column in (name, f"{name}_se")),
+    *(f"exact_{name}" for name in _MOMENTS),
+    *("relative_se", "reason"),
+)
+"""Columns of moments.csv."""
+
+
+def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict:
+    finite = ensemble.finite_moment
+    reason = exact.reason
+    estimates = dict.fromkeys(_MOMENTS, ABSENT)
+    if finite > 2:
+        estimates["mean"] = jackknife(lambda p: p[..., 0], sums.powers)
+        estimates["variance"] = jackknife(central_variance, sums.powers)
+        estimates["within_row_variance"] = jackknife(lambda p: p[..., 0], sums.within_row[:, None])
+    if finite > 4:
+        estimates["excess_kurtosis"] = jackknife(central_kurtosis, sums.powers)
+    else:
+        # The estimates are consistent, but their errors are infinite.
+        estimates |= {name: Estimate(estimates[name].value) for name in ("variance", "within_row_variance")}
+    if finite > 2 and np.ptp(sums.powers[:, 1]) == 0 and sums.shift == 0:
+        # |S| is one constant: nothing about the variance is random once the mean is known to be 0.
+        constant = float(sums.powers[0, 1])
+        estimates["variance"] = Estimate(constant, 0.0)
+        estimates["excess_kurtosis"] = Estimate(float(sums.powers[0, 3]) / constant**2 - 3, 0.0)
+        stopped_by, reason = "degenerate", CONSTANT
+    kurtosis = estimates["excess_kurtosis"]
+    trusted = kurtosis.se is not None and finite > 8 and stopped_by != "degenerate"
+    if trusted and abs(kurtosis.skewness) / math.sqrt(len(sums.powers)) >= TRUSTED_SKEWNESS:
+        trusted, reason = False, UNSTEADY
+    row = {"stopped_by": stopped_by, "kurtosis_trusted": trusted, "reason": reason}
+    for name, estimate in estimates.items():
+        shift = sums.shift if name == "mean" else 0.0
+        row |= {name: None if estimate.value is None else estimate.value + shift, f"{name}_se": estimate.se}
+        row[f"exact_{name}"] = getattr(exact, name)
+    quartiles, parts = quantiles(sums.kept, _QUARTILES.values())
+    for name, estimate in zip(_QUARTILES, quartiles, strict=True):
+        row |= {name: estimate.value + sums.shift, f"{name}_se": estimate.se}
+    distance = interquartile_range(quartiles, parts)
+    row |= {"interquartile_range": distance.value, "interquartile_range_se": distance.se}
+    variance = estimates["variance"]
+    row["relative_se"] = variance.se / variance.value if variance.se is not None and variance.value > 0 else None
+    return row
+
+
+def histogram_rows(cell: dict) -> list[dict]:
+    """Lay a cell's histogram out in rows, one for each bin that holds a score; the outer bins are open."""
+    if cell["histogram"] is None:
+        return []
+    row, edges, counts = cell["row"], cell["histogram"]["edges"], cell["histogram"]["counts"]
+    bounds = zip([-math.inf, *edges], [*edges, math.inf], counts, strict=True)
+    return [
+        dict(zip(HISTOGRAM, (row["ensemble"], row["d_k"], low, high, count, row["n_scores"]), strict=True))
+        for low, high, count in bounds
+        if count
+    ]
+
+
+def row_of_head(head: dict) -> dict:
+    """Put a real head, as `heads.describe_head` gives it, in the columns of moments.csv."""
+    row = dict.fromkeys(COLUMNS) | {column: head[column] for column in COLUMNS if column in head}
+    name = f"{head['dump']}_l{head['layer']}_h{head['head']:02d}"
+    row |= {"ensemble": name, "stopped_by": "enumerated", "kurtosis_trusted": False, "reason": ENUMERATED}
+    row["interquartile_range"] = head["quartile_3"] - head["quartile_1"]
+    row["relative_se"] = head["variance_se"] / head["variance"] if head["variance"] else None
+    return row

@@ -1,0 +1,248 @@
+"""What claims say that no other stage measures: small simulations and calculations, each beside its exact value."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import special
+
+from sqrtdk.rows import softmax
+from sqrtdk.sampling import densities, moments, streams
+from sqrtdk.statistics import distribution
+from sqrtdk.variants.normalisers import NORMALISERS
+
+COLUMNS = ("check", "case", "d_k", "n_keys", "estimate", "se", "exact", "n_blocks")
+"""Columns of claim_checks.csv; a width or a number of keys of 0 has no part in the check."""
+N_QUERIES, N_KEYS, D_K = 16, 64, 64
+WIDTHS = (4, 16, 64, 256, 1024)
+ROW_KEYS = (16, 64, 1024)
+LIMITS = (3.0, 10.0)
+"""Sizes of logits of which the share beyond is counted."""
+SCALARS = 4_000_000
+"""Random numbers for each width and number of keys."""
+MIN_BLOCKS, MAX_BLOCKS = 64, 1024
+ONE_HOT = 0.99
+FAR = 10.0
+"""Distance of one logit above all others."""
+MANY_KEYS = (64, 2**20)
+SPREAD_OF_LENGTHS = 1.0
+"""Standard deviation of the lengths of keys over their mean, where lengths differ."""
+EXAMPLE = (14.0, 10.0, 12.0)
+SMALL_EXAMPLE = (1.0, 0.5, 0.8)
+TARGET = 1
+"""The key, of the example's three, that a loss asks for."""
+STEPS, RATE, TRAINED_D_K = 30, 0.03, 16
+
+
+def table(seed: int, heads: Iterator[tuple[np.ndarray, np.ndarray, float]] = ()) -> list[dict]:
+    """Return the rows of claim_checks.csv.
+
+    heads: queries (token, d_k), keys (token, d_k) and scale factor of each head of trained models.
+    """
+    rows = [row for d_k in WIDTHS for row in scores(d_k, seed)]
+    for n_keys in ROW_KEYS:
+        rows += row_weights(n_keys, seed)
+    for case, spread in (("equal_lengths", 0.0), ("unequal_lengths", SPREAD_OF_LENGTHS)):
+        rows.append(alignment(case, spread, seed))
+    return [*rows, *calculations(seed), reparametrised(seed), *trained_heads(heads)]
+
+
+def _row(check: str, estimate, se, exact=None, case: str = "", d_k: int = 0, n_keys: int = 0, n_blocks: int = 0):
+    values = (check, case, d_k, n_keys, float(estimate), se, exact, n_blocks)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _n_blocks(d_k: int, n_keys: int) -> int:
+    return min(MAX_BLOCKS, max(MIN_BLOCKS, SCALARS // ((N_QUERIES + n_keys) * d_k)))
+
+
+def _blocks(seed: int, what: str, d_k: int, n_keys: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield standard normal queries (blocks, N_QUERIES, d_k) and keys (blocks, n_keys, d_k), some blocks at a time."""
+    rng = streams.generator(seed, "claims", what, d_k, n_keys)
+    left, at_once = _n_blocks(d_k, n_keys), max(1, 2**19 // ((N_QUERIES + n_keys) * d_k))
+    while left > 0:
+        size = min(left, at_once)
+        left -= size
+        yield (
+            streams.standard_normal(rng, (size, N_QUERIES, d_k)),
+            streams.standard_normal(rng, (size, n_keys, d_k)),
+        )
+
+
+def _scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    return (q @ k.swapaxes(-1, -2)).astype(np.float64)
+
+
+def scores(d_k: int, seed: int) -> list[dict]:
+    """Return the size of scores S of standard normal vectors, over √d_k: mean, largest of a row, shares beyond a limit.
+
+    The shares are of scaled scores and, at the width of the example, of unscaled ones.
+    """
+    parts: dict[tuple[str, str], list] = {}
+    for q, k in _blocks(seed, "scores", d_k, N_KEYS):
+        size = np.abs(_scores(q, k)) / math.sqrt(d_k)
+        found = {("mean_size", ""): size.mean(axis=(1, 2)), ("largest_score", ""): size.max(axis=2).mean(axis=1)}
+        limits = {f"limit_{limit:g}": limit for limit in LIMITS}
+        limits[f"limit_{LIMITS[-1]:g}_unscaled"] = LIMITS[-1] / math.sqrt(d_k)
+        found |= {("share_within", case): (size <= limit).mean(axis=(1, 2)) for case, limit in limits.items()}
+        for key, values in found.items():
+            parts.setdefault(key, []).append(values)
+    exact = exact_scores(d_k, N_KEYS)
+    rows = []
+    for (check, case), values in parts.items():
+        estimate, se = distribution.mean(np.concatenate(values))
+        known, n = exact[check, case], sum(map(len, values))
+        # The largest score is one of a row, all others are of single pairs.
+        n_keys = N_KEYS if check == "largest_score" else 0
+        rows.append(_row(check, estimate, se or distribution.share_error(estimate, n), known, case, d_k, n_keys, n))
+    return rows
+
+
+def mean_length(d_k: int) -> float:
+    """Return E‖q‖ of a standard normal vector, the mean of the chi law."""
+    return math.sqrt(2) * math.exp(special.gammaln((d_k + 1) / 2) - special.gammaln(d_k / 2))
+
+
+def exact_scores(d_k: int, n_keys: int) -> dict[tuple[str, str], float]:
+    """Return the exact values of `scores`: E|S| = E‖q‖ √(2/π), the largest of n as E‖q‖ E max|z|, Bessel's tails."""
+    x = np.arange(0.0, 12.0, 0.01)
+    within = special.erf(x / math.sqrt(2)) ** n_keys
+    largest = 0.01 * (np.sum(1 - within) - 0.5)
+    length = mean_length(d_k) / math.sqrt(d_k)
+    law = densities.score_gaussian(d_k)
+    exact = {("mean_size", ""): length * math.sqrt(2 / math.pi), ("largest_score", ""): length * largest}
+    for limit in LIMITS:
+        exact["share_within", f"limit_{limit:g}"] = 1 - 2 * float(law.sf(limit * math.sqrt(d_k)))
+    return exact | {("share_within", f"limit_{LIMITS[-1]:g}_unscaled"): 1 - 2 * float(law.sf(LIMITS[-1]))}
+
+
+def row_weights(n_keys: int, seed: int) -> list[dict]:
+    """Return what unscaled rows at d_k = D_K look like: the weight of the two largest, and of rows that are one-hot.
+
+    Of rows whose largest weight is above ONE_HOT: the mean norm of the Jacobian's row of the runner-up, and of the
+    largest weight itself.
+    """
+    top, hot = [], []
+    for q, k in _blocks(seed, "weights", D_K, n_keys):
+        row = softmax.rows(_scores(q, k))
+        top.append((row.largest + row.second).mean(axis=1))
+        sharp = row.largest > ONE_HOT
+        # A component's row of the Jacobian is p_i (δ_ij − p_j), its norm p_i √((1 − p_i)² + Σ_{j≠i} p_j²).
+        square = softmax.participation_ratio(row)
+        norms = [
+            p * np.sqrt(rest**2 + np.maximum(square - p**2, 0.0))
+            for p, rest in ((row.second, 1 - row.second), (row.largest, row.others))
+        ]
+        hot.append(np.stack([(sharp * norm).mean(axis=1) for norm in norms] + [sharp.mean(axis=1)], axis=-1))
+    top, hot = np.concatenate(top), np.concatenate(hot)
+    place = dict(d_k=D_K, n_keys=n_keys, n_blocks=len(top))
+    rows = [_row("top_two_weight", *distribution.mean(top), **place)]
+    for column, case in enumerate(("runner_up", "largest")):
+        ratio = moments.jackknife(lambda means, column=column: means[..., column] / means[..., 2], hot)
+        rows.append(_row("one_hot_gradient", ratio.value, ratio.se, None, case, **place))
+    return rows
+
+
+def alignment(case: str, spread: float, seed: int) -> dict:
+    """Return the correlation of q·k and the cosine of q and k, for keys whose lengths have a coefficient of variation.
+
+    Lengths are multiplied by a log-normal number r; the correlation is E r/√(E r²) · (E‖q‖)²/d_k.
+    """
+    sigma = math.sqrt(math.log1p(spread**2))
+    rng = streams.generator(seed, "claims", "lengths", case)
+    sums = []
+    for q, k in _blocks(seed, "alignment", D_K, N_KEYS):
+        k = k * np.exp(sigma * rng.standard_normal((*k.shape[:-1], 1)))
+        s = _scores(q, k)
+        cosine = s / np.sqrt(np.vecdot(q, q)[..., None] * np.vecdot(k, k)[:, None])
+        sums.append(np.stack([(x * y).mean(axis=(1, 2)) for x, y in ((s, cosine), (s, s), (cosine, cosine))], axis=-1))
+    sums = np.concatenate(sums)
+    found = moments.jackknife(lambda means: means[..., 0] / np.sqrt(means[..., 1] * means[..., 2]), sums)
+    exact = mean_length(D_K) ** 2 / D_K * math.exp(-(sigma**2) / 2)
+    return _row("alignment", found.value, found.se, exact, case, D_K, N_KEYS, len(sums))
+
+
+def calculations(seed: int) -> list[dict]:
+    """Return what needs no simulation: one far logit, derivatives by complex steps, and softmax with a phantom key."""
+    rows = []
+    for n_keys in MANY_KEYS:
+        weight = 1 / (1 + (n_keys - 1) * math.exp(-FAR))
+        rows.append(_row("far_logit_weight", weight, 0.0, weight, n_keys=n_keys))
+    z = streams.generator(seed, "claims", "derivatives").normal(size=(64, 8))
+    p = softmax.softmax(z)
+    formula = p[:, :, None] * (np.eye(8) - p[:, None, :])
+    worst = np.abs(_complex_steps(lambda x: np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True), z) - formula).max()
+    rows.append(_row("jacobian_formula_error", worst, 0.0, 0.0, n_keys=8))
+    # The loss that asks for one key, −ln p of it.
+    z = np.array([EXAMPLE])
+    loss = _complex_steps(lambda x: np.log(np.exp(x).sum(axis=-1, keepdims=True)) - x[..., TARGET, None], z)[0, 0]
+    p = softmax.softmax(z)[0]
+    true = p - (np.arange(3) == TARGET)
+    rows.append(_row("loss_formula_error", np.abs(loss - p * (1 - p)).max(), 0.0, np.abs(true - p * (1 - p)).max()))
+    rows[-1] |= dict(n_keys=3)
+    z = np.array(SMALL_EXAMPLE)
+    shifted, phantom = softmax.softmax(z - 1), NORMALISERS["softmax1"]().weights(z)
+    exact = float(shifted.max() / (1 + np.exp(z).sum()))
+    rows.append(_row("shifted_from_softmax1", np.abs(shifted - phantom).max(), 0.0, exact, n_keys=3))
+    rows.append(_row("shifted_from_softmax", np.abs(shifted - softmax.softmax(z)).max(), 0.0, 0.0, n_keys=3))
+    return rows
+
+
+def _complex_steps(function, z: np.ndarray, step: float = 1e-30) -> np.ndarray:
+    """Return ∂f_i/∂z_j, (..., i, j), of an analytic function without the cancellation of differences."""
+    moved = z[..., None, :] + 1j * step * np.eye(z.shape[-1])
+    return np.swapaxes(function(moved).imag / step, -1, -2)
+
+
+def reparametrised(seed: int) -> dict:
+    """Return how far apart the losses are of W_q and W_k that start twice as large, and of a scale 4 times as large.
+
+    With the larger scale they learn, by plain gradient descent, at a quarter of the rate. The largest relative
+    difference over STEPS steps.
+    """
+    c = TRAINED_D_K**-0.5
+    larger_weights, larger_scale = _losses(seed, c, 2.0, 1.0), _losses(seed, 4 * c, 1.0, 0.25)
+    worst = float(np.max(np.abs(larger_scale / larger_weights - 1)))
+    return _row("twice_the_weights", worst, 0.0, 0.0, d_k=TRAINED_D_K)
+
+
+def _losses(seed: int, factor: float, weights: float, rate: float) -> np.ndarray:
+    """Return the losses of a small model that learns to recall, with a scale, larger weights and a changed rate."""
+    # Only this check trains anything.
+    from sqrtdk.training import model, runs, tasks
+    from sqrtdk.training.optimisers import Optimiser
+    from sqrtdk.training.rules import Rule
+
+    shape, rule = tasks.TASKS["recall"].shape(TRAINED_D_K), Rule(factor)
+    p = runs.initial(shape, rule, "recall", seed, range(1))
+    names = [name for name in p if name.endswith((".w_q", ".w_k", ".b_q", ".b_k"))]
+    for name in names:
+        p[name] = weights * p[name]
+    move, losses = Optimiser("sgd", [RATE], factors=dict.fromkeys(names, rate)), []
+    for _, (inputs, targets) in zip(range(STEPS), runs.batches("recall", seed, range(1)), strict=False):
+        loss, _, gradients, _ = model.loss_and_gradients(shape, rule, p, inputs, targets)
+        move.step(p, gradients)
+        losses.append(loss[0])
+    return np.array(losses)
+
+
+def trained_heads(heads) -> list[dict]:
+    """Return means over trained heads: the share of their logits within ±10, and how aligned large scores are.
+
+    A head is one observation of a model's; errors are those between heads.
+    """
+    found = []
+    d_k = 0
+    for q, k, factor in heads:
+        s = q @ k.T
+        cosine = s / np.sqrt(np.outer(np.vecdot(q, q), np.vecdot(k, k)))
+        d_k = q.shape[-1]
+        found.append((np.mean(np.abs(factor * s) <= LIMITS[-1]), np.corrcoef(s.ravel(), cosine.ravel())[0, 1]))
+    if len(found) < 2:
+        return []
+    shares, correlations = np.array(found).T
+    place = dict(case="trained_heads", d_k=d_k, n_blocks=len(found))
+    return [
+        _row("share_within", *distribution.mean(shares), None, **place),
+        _row("alignment", *distribution.mean(correlations), None, **place),
+    ]
