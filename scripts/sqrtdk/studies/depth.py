@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sqrtdk.rows.norms import layer_normalise, rms_normalise
 from sqrtdk.sampling import streams
 from sqrtdk.statistics import distribution
-from sqrtdk.studies.initialisation import layer_normalise, rms_normalise
 from sqrtdk.variants.notation import parse
 
 D_MODEL, N_HEADS, N_TOKENS, N_LAYERS = 256, 4, 64, 12

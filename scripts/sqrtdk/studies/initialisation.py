@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sqrtdk.rows.norms import l2_normalise, layer_normalise, rms_normalise
 from sqrtdk.sampling import streams
 from sqrtdk.statistics import distribution
 
@@ -156,21 +157,6 @@ _INITIALISATIONS = (
 INITIALISATIONS: dict[str, Initialisation] = {one.name: one for one in _INITIALISATIONS}
 """Every initialisation by name, in the order of figures and tables."""
 LECUN = INITIALISATIONS["lecun_normal"]
-
-
-def rms_normalise(x: np.ndarray) -> np.ndarray:
-    """Divide vectors (..., width) by the root mean square of their components: RMSNorm without gain and ε."""
-    return x * np.sqrt(x.shape[-1] / np.vecdot(x, x))[..., None]
-
-
-def layer_normalise(x: np.ndarray) -> np.ndarray:
-    """Take the mean of the components from vectors (..., width), then divide by their root mean square: LayerNorm."""
-    return rms_normalise(x - x.mean(axis=-1, keepdims=True))
-
-
-def l2_normalise(x: np.ndarray) -> np.ndarray:
-    """Divide vectors (..., width) by their length."""
-    return x / np.sqrt(np.vecdot(x, x))[..., None]
 
 
 def _as_it_is(x: np.ndarray) -> np.ndarray:
