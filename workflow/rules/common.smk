@@ -16,10 +16,12 @@ sys.path.insert(0, str(SCRIPTS.resolve()))
 
 import workflow_graph
 import workflow_support
-from sqrtdk import config as configuration
-from sqrtdk import claims, ensembles, variants
-from sqrtdk.figures import catalogue
+from sqrtdk.claims import catalogue as claims
+from sqrtdk.config import validation as configuration
+from sqrtdk.figures import catalogue as figures
+from sqrtdk.sampling import ensembles
 from sqrtdk.training import rules as trained
+from sqrtdk.variants import notation as variants
 
 workflow_support.use_this_python()
 
@@ -91,7 +93,7 @@ def figure_script(wildcards):
 
 
 def figure_tables(wildcards):
-    return [f"results/{table}.csv" for table in catalogue.load(wildcards.figure).INPUTS]
+    return [f"results/{table}.csv" for table in figures.load(wildcards.figure).INPUTS]
 
 
 def citable(path, category, caption, **labels):
