@@ -42,7 +42,9 @@ def softmax_backward(row: Rows, upstream: np.ndarray) -> np.ndarray:
     return row.second[..., None] * relative_logit_gradient(row, from_top(row.top, upstream))
 
 
-def attention_forward(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask=None) -> np.ndarray:
+def attention_forward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask: np.ndarray | None = None
+) -> np.ndarray:
     """Return softmax(scale·q kᵀ) v for q (..., m, d_k), k (..., n, d_k), v (..., n, d_v) and mask (..., m, n)."""
     return softmax.softmax(scale * (q @ k.swapaxes(-1, -2)), mask) @ v
 

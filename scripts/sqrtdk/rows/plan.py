@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sqrtdk.sampling.ensembles.base import Ensemble
+
 N_LOGITS = 600_000
 """Most logits softened for each number of keys and scale rule; fewer where the goals need no more."""
 GOALS = {
@@ -144,7 +146,7 @@ def plan(
     return made(shares)
 
 
-def in_pieces(ensemble, d_k: int, n_keys: int) -> bool:
+def in_pieces(ensemble: Ensemble, d_k: int, n_keys: int) -> bool:
     """Say whether rows are too long to be held whole and the ensemble's keys can be drawn in pieces."""
     return ensemble.independent_keys and (n_keys > WHOLE_KEYS or n_keys * d_k > WHOLE_SCALARS)
 

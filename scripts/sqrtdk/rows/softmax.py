@@ -8,6 +8,7 @@ Every measure is a function Rows -> array over rows; a new one is one function a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class Ranked:
         return Rows(self.top, gap, ratio, largest, self.n_keys, tail, sum_1, sum_2, sum_3, sum_log)
 
 
-def _take_rows(rows, index):
+def _take_rows(rows: Any, index: slice | np.ndarray) -> Any:
     shared = (int, type(None))
     return type(rows)(**{name: x if isinstance(x, shared) else x[index] for name, x in vars(rows).items()})
 

@@ -37,7 +37,9 @@ gradient is exactly zero. clipped_mass: weight on keys whose own logit passes no
 _NORMS = ("grad_logits", "grad_query")
 
 
-def row_measures(variant: notation.Variant, scores, q, k, upstream) -> dict[str, np.ndarray]:
+def row_measures(
+    variant: notation.Variant, scores: np.ndarray, q: np.ndarray, k: np.ndarray, upstream: np.ndarray
+) -> dict[str, np.ndarray]:
     """Return each measure of every row (blocks, m): for logit_std the unbiased variance of the row's logits.
 
     Args:

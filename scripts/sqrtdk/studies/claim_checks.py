@@ -47,7 +47,7 @@ def table(seed: int, heads: Iterator[tuple[np.ndarray, np.ndarray, float]] = ())
     return [*rows, *calculations(seed), reparametrised(seed), *trained_heads(heads)]
 
 
-def _row(check: str, estimate, se, exact=None, case: str = "", d_k: int = 0, n_keys: int = 0, n_blocks: int = 0):
+def _row(check: str, estimate, se: float, exact=None, case: str = "", d_k: int = 0, n_keys: int = 0, n_blocks: int = 0):
     values = (check, case, d_k, n_keys, float(estimate), se, exact, n_blocks)
     return dict(zip(COLUMNS, values, strict=True))
 

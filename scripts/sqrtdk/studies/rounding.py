@@ -160,7 +160,7 @@ def exact(form: Format, place: str, measure: str, d_k: int, factor: float) -> fl
 
     law = score_gaussian(d_k)
 
-    def both(x):
+    def both(x: np.ndarray):
         return 2 * law.sf(np.asarray(x, dtype=float) / factor)
 
     if (place, measure) == ("logits", "overflow_share"):

@@ -12,6 +12,7 @@ from sqrtdk.rows import gradients, softmax, streaming
 from sqrtdk.rows import plan as row_plan
 from sqrtdk.rows.plan import N_LOGITS, Plan
 from sqrtdk.sampling import streams
+from sqrtdk.sampling.ensembles.base import Ensemble
 from sqrtdk.statistics import distribution
 from sqrtdk.statistics.distribution import mean, rms
 from sqrtdk.variants.notation import Variant, parse
@@ -63,7 +64,9 @@ def treatment(text: str, d_k: int, n_keys: int) -> float | Variant:
     return variant if factor is None else factor
 
 
-def _row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[tuple[float | Variant, dict]]:
+def _row_values(
+    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream
+) -> Iterator[tuple[float | Variant, dict]]:
     """Yield (treatment, measure name -> (batch, rows) array), batch by batch, of the blocks that the treatment gets."""
     if plan.piece:
         yield from _streamed_row_values(ensemble, d_k, plan, rng, rng_upstream)
@@ -101,7 +104,9 @@ def _row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[t
             yield treated, values
 
 
-def _variant_norms(variant: Variant, row, upstream, scores, scaled, q, k, n_pulled: int) -> tuple:
+def _variant_norms(
+    variant: Variant, row, upstream: np.ndarray, scores: np.ndarray, scaled, q: np.ndarray, k: np.ndarray, n_pulled: int
+) -> tuple:
     """Return what gradients.norms does, for the first rows of each block, as many as `upstream` has.
 
     Of a rule over a whole head the loss is that of these rows.
@@ -115,14 +120,16 @@ def _variant_norms(variant: Variant, row, upstream, scores, scaled, q, k, n_pull
     return norm, np.sqrt(np.vecdot(pulled, pulled)), keys
 
 
-def _streamed_row_values(ensemble, d_k: int, plan: Plan, rng, rng_upstream) -> Iterator[tuple[float, dict]]:
+def _streamed_row_values(
+    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream
+) -> Iterator[tuple[float, dict]]:
     """Do the same for rows that are never held whole, without the measures that need them whole."""
     shape, factors = (plan.batch, plan.n_queries), list(plan.shares)
     for _ in range(0, plan.most, plan.batch):
         q, pieces = ensemble.draw_in_pieces(rng, *shape, plan.n_keys, d_k, plan.piece)
         mixing = _value_mixing(rng_upstream, *shape, d_k)
 
-        def summarised(k, q=q, mixing=mixing):
+        def summarised(k: np.ndarray, q: np.ndarray = q, mixing=mixing):
             normals = streams.standard_normal(rng_upstream, (*shape, k.shape[1])).astype(np.float64)
             upstream = _both_upstream(normals, mixing)
             return streaming.summarise(factors, q @ k.swapaxes(-1, -2), upstream, k, n_pulled=plan.n_pulled)
@@ -143,7 +150,9 @@ def _by_name(norms: list[tuple]) -> dict[str, np.ndarray]:
     }
 
 
-def _simulate(ensemble, d_k: int, plan: Plan, seed: int, *identity) -> dict[float | Variant, dict[str, np.ndarray]]:
+def _simulate(
+    ensemble: Ensemble, d_k: int, plan: Plan, seed: int, *identity
+) -> dict[float | Variant, dict[str, np.ndarray]]:
     """Return treatment -> measure name -> values (blocks, rows), from the streams of this identity."""
     rng, rng_upstream = (streams.generator(seed, "softmax", *identity, part) for part in ("qk", "upstream"))
     batches: dict[float, list[dict]] = {factor: [] for factor in plan.shares}
@@ -156,7 +165,13 @@ def _simulate(ensemble, d_k: int, plan: Plan, seed: int, *identity) -> dict[floa
 
 
 def simulate_cell(
-    ensemble, d_k: int, n_keys: Sequence[int], scalings: Sequence[str], seed: int, name: str, n_logits: int = N_LOGITS
+    ensemble: Ensemble,
+    d_k: int,
+    n_keys: Sequence[int],
+    scalings: Sequence[str],
+    seed: int,
+    name: str,
+    n_logits: int = N_LOGITS,
 ) -> tuple[list[dict], list[dict], list[dict]]:
     """Simulate the attention rows of one ensemble at one d_k; return rows on saturation, gradients and their spread.
 
@@ -180,7 +195,7 @@ def simulate_cell(
         factors = {scaling: treatment(scaling, d_k, n) for scaling in scalings}
         distinct = list(dict.fromkeys(factors.values()))
 
-        def pilot(plan: Plan, n=n):
+        def pilot(plan: Plan, n: int = n):
             return _simulate(ensemble, d_k, plan, seed, name, d_k, n, "pilot")
 
         constant = not any(isinstance(factor, Variant) for factor in distinct)

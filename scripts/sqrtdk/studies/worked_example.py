@@ -46,7 +46,17 @@ def table(n_rows: int, seed: int) -> list[dict]:
     return rows
 
 
-def _row(part: str, case: str, n_keys: int, scaling: str, measure: str, estimate, se=None, theory=None, n_rows=None):
+def _row(
+    part: str,
+    case: str,
+    n_keys: int,
+    scaling: str,
+    measure: str,
+    estimate,
+    se: float | None = None,
+    theory=None,
+    n_rows=None,
+):
     key = dict(part=part, case=case, n_keys=n_keys, scaling=scaling, measure=measure)
     return key | dict(estimate=estimate, se=se, theory=theory, n_rows=n_rows)
 
@@ -138,7 +148,7 @@ def _measured(q: np.ndarray, k: np.ndarray, upstream: np.ndarray) -> dict[tuple,
 class _Direct:
     """Averages of rows of `n_keys` logits, integrated at each spread that is asked for."""
 
-    def __init__(self, n_keys: int):
+    def __init__(self, n_keys: int) -> None:
         self.n_keys, self.known = n_keys, {}
 
     def __call__(self, name: str, spread: np.ndarray) -> np.ndarray:

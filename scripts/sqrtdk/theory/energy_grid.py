@@ -85,7 +85,9 @@ def row_measures(row: Rows, largest_logit: np.ndarray, spread: float) -> np.ndar
     )
 
 
-def plain_rows(rng, n_keys: int, n_rows: int, spreads: Sequence[float]) -> Iterator[tuple[Rows, np.ndarray]]:
+def plain_rows(
+    rng: np.random.Generator, n_keys: int, n_rows: int, spreads: Sequence[float]
+) -> Iterator[tuple[Rows, np.ndarray]]:
     """Draw every key of `n_rows` rows; yield, for each s, the softmax and the largest logit."""
     g = streams.standard_normal(rng, (n_rows, n_keys)).astype(np.float64)
     ranked, largest = softmax.rank(g), g.max(axis=-1)
@@ -101,7 +103,7 @@ class GroupedRows:
     out, the spread within cells, is (s CELL)²/12 of the small variance that the keys below b have in Z.
     """
 
-    def __init__(self, n_keys: int, spreads: Sequence[float]):
+    def __init__(self, n_keys: int, spreads: Sequence[float]) -> None:
         self.n_keys, self.spreads = n_keys, spreads
         self.share = TOP / n_keys
         self.b = -special.ndtri(self.share)
@@ -123,7 +125,7 @@ class GroupedRows:
             for s in spreads
         ]
 
-    def __call__(self, rng, n_rows: int) -> Iterator[tuple[Rows, np.ndarray]]:
+    def __call__(self, rng: np.random.Generator, n_rows: int) -> Iterator[tuple[Rows, np.ndarray]]:
         """Draw rows; yield, for each s, the softmax (without its tail) and the largest logit."""
         number = rng.binomial(self.n_keys, self.share, n_rows)
         counts = rng.multinomial(self.n_keys - number, self.probability).astype(np.float64)
@@ -151,7 +153,7 @@ class GroupedRows:
 class Running:
     """Moments over independent rows that come in batches, with any leading axes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.n, self.sums = 0, 0.0
 
     def add(self, values: np.ndarray) -> None:
@@ -229,7 +231,9 @@ def _batches(n_rows: int, per_row: int) -> Iterator[int]:
         yield min(batch, n_rows - first)
 
 
-def _simulate_rows(n_keys: int, spreads: Sequence[float], rng, n_rows: int) -> tuple[Running, np.ndarray]:
+def _simulate_rows(
+    n_keys: int, spreads: Sequence[float], rng: np.random.Generator, n_rows: int
+) -> tuple[Running, np.ndarray]:
     """Return the moments of ROW_MEASURES, (spreads, measures), and every row's ‖J‖_F, (spreads, rows)."""
     grouped = GroupedRows(n_keys, spreads) if n_keys > MOST_PLAIN else None
     running, norms = Running(), []
@@ -242,7 +246,7 @@ def _simulate_rows(n_keys: int, spreads: Sequence[float], rng, n_rows: int) -> t
     return running, np.concatenate(norms, axis=1)
 
 
-def _simulate_spectral(n_keys: int, spreads: Sequence[float], rng, n_rows: int) -> Running:
+def _simulate_spectral(n_keys: int, spreads: Sequence[float], rng: np.random.Generator, n_rows: int) -> Running:
     """Return the moments of λ₁², (spreads,)."""
     running = Running()
     for n in _batches(n_rows, n_keys):

@@ -146,7 +146,7 @@ def read(path: Path) -> dict[str, list[float]]:
 class Interpolated:
     """The averages as smooth functions of s from a table of `tabulate`, to 3e-7 relative (3e-6 for a million keys)."""
 
-    def __init__(self, table: dict[str, np.ndarray]):
+    def __init__(self, table: dict[str, np.ndarray]) -> None:
         from scipy.interpolate import CubicSpline
 
         x = np.arcsinh(np.asarray(table["spread"], float))

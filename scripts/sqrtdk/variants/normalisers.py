@@ -109,10 +109,10 @@ class Softmax(Normaliser):
     formula: ClassVar[str] = r"p_j = \frac{e^{z_j}}{\sum_l e^{z_l}}"
     source: ClassVar[str] = "Bridle 1990; Bahdanau et al. 2015 for attention"
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         return softmax.softmax(z)
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         from sqrtdk.theory import normaliser_averages
 
         return {"row_sum": 1.0, "support": float(n_keys)} | normaliser_averages.softmax(n_keys, spread)
@@ -125,16 +125,16 @@ class _WithSink(Normaliser):
     def _all(self, z: np.ndarray) -> np.ndarray:
         return softmax.softmax(np.concatenate([z, np.full((*z.shape[:-1], 1), float(self.b))], axis=-1))
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         return self._all(z)[..., :-1]
 
-    def null_mass(self, z):
+    def null_mass(self, z: np.ndarray) -> np.ndarray | None:
         return self._all(z)[..., -1]
 
-    def slopes(self, z, p):
+    def slopes(self, z: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         return p, self.null_mass(z)
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         from sqrtdk.theory import normaliser_averages
 
         return {"support": float(n_keys)} | normaliser_averages.sink(n_keys, spread, self.b)
@@ -172,7 +172,7 @@ class Sparsemax(Normaliser):
     formula: ClassVar[str] = r"p_j = \max ( z_j - \tau , 0 ) , \quad \sum_j p_j = 1"
     source: ClassVar[str] = "Martins and Astudillo 2016"
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         # A key that is 1 below the largest has no weight, however far below.
         x = np.maximum(z - z.max(axis=-1, keepdims=True), -1.0)
         ordered, k = _descending(x)
@@ -180,10 +180,10 @@ class Sparsemax(Normaliser):
         size = (k * ordered > above).sum(axis=-1, keepdims=True)
         return np.maximum(x - np.take_along_axis(above, size - 1, axis=-1) / size, 0.0)
 
-    def slopes(self, z, p):
+    def slopes(self, z: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         return (p > 0).astype(np.float64), 0.0
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         from sqrtdk.theory import normaliser_averages
 
         return {"row_sum": 1.0} | normaliser_averages.one_hot(n_keys, spread, gap=1.0)
@@ -199,7 +199,7 @@ class Entmax15(Normaliser):
     formula: ClassVar[str] = r"p_j = \max ( z_j / 2 - \tau , 0 )^2 , \quad \sum_j p_j = 1"
     source: ClassVar[str] = "Peters, Niculae and Martins 2019, algorithm 2"
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         x = np.maximum((z - z.max(axis=-1, keepdims=True)) / 2, -1.0)
         ordered, k = _descending(x)
         mean = ordered.cumsum(axis=-1) / k
@@ -208,10 +208,10 @@ class Entmax15(Normaliser):
         size = (threshold <= ordered).sum(axis=-1, keepdims=True)
         return np.maximum(x - np.take_along_axis(threshold, size - 1, axis=-1), 0.0) ** 2
 
-    def slopes(self, z, p):
+    def slopes(self, z: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         return np.sqrt(p), 0.0
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         from sqrtdk.theory import normaliser_averages
 
         return {"row_sum": 1.0} | normaliser_averages.one_hot(n_keys, spread, gap=2.0)
@@ -236,19 +236,19 @@ class Sigmoid(Normaliser):
     def _biased(self, z: np.ndarray) -> np.ndarray:
         return z + (self.b - self.a * math.log(z.shape[-1]))
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         return _logistic(self._biased(z))
 
-    def slopes(self, z, p):
+    def slopes(self, z: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         return p * _logistic(-self._biased(z)), math.inf
 
-    def backward(self, z, p, v):
+    def backward(self, z: np.ndarray, p: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.slopes(z, p)[0] * v
 
-    def jacobian_norm(self, z, p):
+    def jacobian_norm(self, z: np.ndarray, p: np.ndarray) -> np.ndarray:
         return np.linalg.norm(self.slopes(z, p)[0], axis=-1)
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         from sqrtdk.theory import normaliser_averages
 
         offset = self.b - self.a * math.log(n_keys)
@@ -272,13 +272,13 @@ class TopK(Normaliser):
     source: ClassVar[str] = "Gupta et al. 2021"
     k: int = parameter("keys that are kept", default=8, kind="integer", low=1, low_open=False)
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         kept = np.argsort(-z, axis=-1, stable=True)[..., : self.k]
         p = np.zeros(z.shape)
         np.put_along_axis(p, kept, softmax.softmax(np.take_along_axis(z, kept, axis=-1)), axis=-1)
         return p
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         return {"row_sum": 1.0, "support": float(min(self.k, n_keys))}
 
 
@@ -296,12 +296,12 @@ class Window(Normaliser):
     source: ClassVar[str] = "Beltagy et al. 2020 (Longformer); Jiang et al. 2023 (Mistral)"
     width: int = parameter("keys in the window", default=16, kind="integer", low=1, low_open=False)
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         p = np.zeros(z.shape)
         p[..., : self.width] = softmax.softmax(z[..., : self.width])
         return p
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         return Softmax().exact(min(self.width, n_keys), spread)
 
 
@@ -316,9 +316,9 @@ class PostScale(Normaliser):
     source: ClassVar[str] = "a constant in place of 1, to show what it cannot do"
     a: float = parameter("factor after softmax", default=2.0, low=0, high=1e6)
 
-    def weights(self, z):
+    def weights(self, z: np.ndarray) -> np.ndarray:
         return self.a * softmax.softmax(z)
 
-    def exact(self, n_keys, spread):
+    def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         found = Softmax().exact(n_keys, spread)
         return found | {name: self.a * found[name] for name in ("row_sum", "jacobian_frobenius")}

@@ -25,7 +25,7 @@ NORMAL_NODES = 4001
 class VariantError(ValueError):
     """What is wrong with the text of a variant: `problem` in words, and the `nearest` text that is right, or None."""
 
-    def __init__(self, problem: str, nearest: str | None = None):
+    def __init__(self, problem: str, nearest: str | None = None) -> None:
         super().__init__(problem)
         self.problem, self.nearest = problem, nearest
 
@@ -81,7 +81,14 @@ class Variant:
             z = transform.of(z, value)
         return total
 
-    def query_gradient(self, scores, q, k, scaled_gradient: np.ndarray, n_queries: int | None = None) -> np.ndarray:
+    def query_gradient(
+        self,
+        scores: np.ndarray,
+        q: np.ndarray,
+        k: np.ndarray,
+        scaled_gradient: np.ndarray,
+        n_queries: int | None = None,
+    ) -> np.ndarray:
         """Return ∂L/∂q (..., m, d_k) from the gradient with respect to the scaled scores, through the rule itself.
 
         n_queries: only for the first so many queries of a block; None for all.
@@ -100,7 +107,7 @@ class Variant:
         rows = slice(None) if rule.rows else some
         return self._score_gradient(scores[..., rows, :], scaled_gradient[..., rows, :])[..., some, :] @ k
 
-    def key_norms(self, scores, q, k, scaled_gradient: np.ndarray) -> np.ndarray:
+    def key_norms(self, scores: np.ndarray, q: np.ndarray, k: np.ndarray, scaled_gradient: np.ndarray) -> np.ndarray:
         """Return (Σ_j ‖∂L/∂k_j‖²)^½ of each row's own scores, (..., m), from the gradient of the scaled scores."""
         rule, g = self.scaling, scaled_gradient
         query = _norm(q)[..., 0]

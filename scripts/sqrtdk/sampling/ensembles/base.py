@@ -23,7 +23,7 @@ class Problem:
 class SpecError(ValueError):
     """All mistakes of one specification, in `problems`."""
 
-    def __init__(self, problems: list[Problem]):
+    def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
         super().__init__("; ".join(f"{p.key or 'ensemble'} = {p.value!r}: {p.allowed}" for p in problems))
 
@@ -133,7 +133,9 @@ class Ensemble(abc.ABC):
         return []
 
     @abc.abstractmethod
-    def draw(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw independent blocks: q (n_blocks, n_queries, d_k) and k (n_blocks, n_keys, d_k), float32 or float64."""
 
     def draw_in_pieces(
@@ -147,7 +149,7 @@ class Ensemble(abc.ABC):
             raise ValueError(f"the keys of {self.family} depend on each other or on the queries")
         q, first = self.draw(rng, n_blocks, n_queries, min(piece, n_keys), d_k)
 
-        def pieces(k):
+        def pieces(k: np.ndarray):
             yield k
             del k
             for start in range(piece, n_keys, piece):

@@ -54,11 +54,11 @@ class GaussianCovariance(Ensemble):
     def traces(self, d_k: int) -> tuple[float, float]:
         """Return tr(Σ_q Σ_k) and tr((Σ_q Σ_k)²)."""
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         trace, square = _traces(self, d_k)
         return Exact(0.0, trace, trace, 6 * square / trace**2)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         trace, square = _traces(self, d_k)
         concentration = 2 * square / trace**2
         return (2 + 3 * concentration + (n_keys + n_queries - 2) * concentration) / (n_queries * n_keys)
@@ -74,18 +74,20 @@ class Equicorrelated(GaussianCovariance):
     summary: ClassVar[str] = "Gaussian components, every two of them equally correlated"
     variance_formula: ClassVar[str] = r"d_k + d_k ( d_k - 1 ) \rho_q \rho_k"
 
-    def limiting_exponent(self):
+    def limiting_exponent(self) -> float | None:
         return 2.0 if self.query_rho * self.key_rho else 1.0
 
-    def problems_at(self, d_k):
+    def problems_at(self, d_k: int) -> list[str]:
         return [
             f"{name} = {rho:g} is outside [{-1 / (d_k - 1):g}, 1), the range for a correlation of {d_k} components"
             for name, rho in (("query_rho", self.query_rho), ("key_rho", self.key_rho))
             if d_k > 1 and rho < -1 / (d_k - 1)
         ]
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
-        def correlated(n, rho):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        def correlated(n: int, rho):
             z = standard_normal(rng, (n_blocks, n, d_k))
             # Stretch the mean over components, whose eigenvalue is 1 + (d_k − 1)ρ, against the rest, 1 − ρ.
             rest = math.sqrt(1 - rho)
@@ -97,11 +99,11 @@ class Equicorrelated(GaussianCovariance):
 
         return correlated(n_queries, self.query_rho), correlated(n_keys, self.key_rho)
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         mean, rest = ((1 + x * self.query_rho, 1 + x * self.key_rho) for x in (d_k - 1, -1))
         return [(*mean, 1), (*rest, d_k - 1)]
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         common = (1 + (d_k - 1) * self.query_rho) * (1 + (d_k - 1) * self.key_rho)
         rest = (1 - self.query_rho) * (1 - self.key_rho)
         return common + (d_k - 1) * rest, common**2 + (d_k - 1) * rest**2
@@ -119,8 +121,10 @@ class Autoregressive(GaussianCovariance):
         r"d_k \frac{1 + r}{1 - r} - \frac{2 r ( 1 - r^{d_k} )}{( 1 - r )^2} , \quad r = \phi_q \phi_k"
     )
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
-        def autoregressive(n, phi):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        def autoregressive(n: int, phi):
             z = standard_normal(rng, (n_blocks, n, d_k))
             rows, at_once = z.reshape(-1, d_k), max(1, CHUNK // d_k)
             for start in range(0, len(rows), at_once):
@@ -135,7 +139,7 @@ class Autoregressive(GaussianCovariance):
 
         return autoregressive(n_queries, self.query_phi), autoregressive(n_keys, self.key_phi)
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         r = self.query_phi * self.key_phi
         trace = d_k * (1 + r) / (1 - r) - 2 * r * (1 - r**d_k) / (1 - r) ** 2
         # Where φ^d is below rounding the ends no longer meet, and each further component adds the same.

@@ -75,7 +75,9 @@ class FixedLayer(Ensemble):
             x *= np.sqrt(np.float32(self.d_model) / square)[..., None]
         return x
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         return tuple(
             (self.tokens(rng, (n_blocks, n), factor.shape[1]).reshape(-1, factor.shape[1]) @ factor.T).reshape(
                 n_blocks, n, d_k
@@ -90,12 +92,12 @@ class FixedLayer(Ensemble):
         shrink = self.dimension() / (self.dimension() + 2) if self.normalised else 1.0
         return 3 * shrink**2 * excess, shrink * excess - 1
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         scale = (self.d_model / self.dimension()) ** 2 if self.normalised else 1.0
         variance = scale * traces(self.d_model, d_k, self.centred)[0]
         return Exact(0.0, variance, variance, self._spread(d_k)[0] - 3)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         fourth, shared = self._spread(d_k)
         return (fourth - 1 + (n_queries + n_keys - 2) * shared) / (n_queries * n_keys)
 

@@ -40,7 +40,9 @@ class Iid(Ensemble):
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         """Draw components of mean 0 and variance 1."""
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q = self.standardised(rng, (n_blocks, n_queries, d_k))
         k = self.standardised(rng, (n_blocks, n_keys, d_k))
         for x, mean, sd in ((q, self.query_mean, self.query_sd), (k, self.key_mean, self.key_sd)):
@@ -50,7 +52,7 @@ class Iid(Ensemble):
                 x += mean
         return q, k
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         mq, mk, vq, vk = self.query_mean, self.key_mean, self.query_sd**2, self.key_sd**2
         if self.finite_moment <= 2:
             # The mean is that of a product of independent variables: finite as soon as both means are.
@@ -75,7 +77,7 @@ class Iid(Ensemble):
         excess = cumulant / (a**2 + b**2 + c**2) ** 2 / d_k
         return Exact(mean, variance, within_row, excess, HEAVY_EIGHTH if self.finite_moment <= 8 else "")
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         exact = self.exact(d_k)
         if exact.excess_kurtosis is None:
             return None
@@ -106,13 +108,13 @@ class Gaussian(Iid):
     def known_density(self):
         return not self.query_mean and not self.key_mean
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         return 0.0, 3.0
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         return None if self.query_mean else [(self.query_sd**2, self.key_sd**2, d_k)]
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         return standard_normal(rng, size)
 
 
@@ -122,10 +124,10 @@ class Uniform(Iid):
     family: ClassVar[str] = "uniform"
     summary: ClassVar[str] = "independent components uniform on a symmetric interval"
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         return 0.0, 9 / 5
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         x = rng.random(size, dtype=np.float32)
         x -= 0.5
         x *= math.sqrt(12)
@@ -138,10 +140,10 @@ class Rademacher(Iid):
     family: ClassVar[str] = "rademacher"
     summary: ClassVar[str] = "independent components of random sign and fixed size"
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         return 0.0, 1.0
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         return signs(rng, size)
 
 
@@ -151,10 +153,10 @@ class Laplace(Iid):
     family: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "independent Laplace (double exponential) components"
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         return 0.0, 6.0
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         return standard_laplace(rng, size)
 
 
@@ -170,10 +172,10 @@ class StudentT(Iid):
     def finite_moment(self):
         return self.df
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         return 0.0, (3 * (self.df - 2) / (self.df - 4) if self.df > 4 else None)
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         x = student_t(rng, self.df, size)
         if self.df > 2:
             # Below there is no variance to standardise by.
@@ -195,11 +197,11 @@ class Lognormal(Iid):
     family: ClassVar[str] = "lognormal"
     summary: ClassVar[str] = "independent lognormal components, skewed, moved to mean 0"
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         w = math.exp(self.sigma**2)
         return (w + 2) * math.sqrt(w - 1), w**4 + 2 * w**3 + 3 * w**2 - 3
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         x = standard_normal(rng, size)
         x *= self.sigma
         x -= self.sigma**2 / 2
@@ -217,10 +219,10 @@ class Sparse(Iid):
     family: ClassVar[str] = "sparse"
     summary: ClassVar[str] = "independent components that are Gaussian with probability p and else zero"
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         return 0.0, 3 / self.p
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         x = standard_normal(rng, size)
         x *= rng.random(size, dtype=np.float32) < self.p
         x /= math.sqrt(self.p)
@@ -241,11 +243,13 @@ class Uniform01(Ensemble):
     independent_components: ClassVar[bool] = True
     independent_keys: ClassVar[bool] = True
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         return tuple(rng.random((n_blocks, n, d_k), dtype=np.float32) for n in (n_queries, n_keys))
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         return self._twin.exact(d_k)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         return self._twin.block_relative_variance(d_k, n_queries, n_keys)

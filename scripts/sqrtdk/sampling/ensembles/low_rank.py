@@ -68,11 +68,11 @@ class RandomLowRank(LowRank):
     def variance(self, d_k: int) -> float:
         """Return E tr C."""
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         variance = self.variance(d_k)
         return Exact(0.0, variance, variance, 3 * self.squares(d_k)[1] - 3)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         apart, sharing = self.squares(d_k)
         pairs = (2 + n_queries + n_keys - 1) * sharing + (n_queries - 1) * (n_keys - 1) * apart
         return pairs / (n_queries * n_keys) - 1
@@ -88,21 +88,23 @@ class SharedLowRank(LowRank, GaussianCovariance):
     )
     variance_formula: ClassVar[str] = r"\frac{d_k^2}{r}"
 
-    def limiting_exponent(self):
+    def limiting_exponent(self) -> float | None:
         return 2.0
 
-    def undefined_at(self, d_k):
+    def undefined_at(self, d_k: int) -> str | None:
         return f"a subspace of {self.rank} dimensions needs as large a d_k" if d_k < self.rank else None
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         basis = (math.sqrt(d_k / self.rank) * cosine_basis(self.rank, d_k)).astype(np.float32)
         q, k = (standard_normal(rng, (n_blocks, n, self.rank)) @ basis for n in (n_queries, n_keys))
         return q, k
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         return [(d_k / self.rank, d_k / self.rank, self.rank)]
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         return d_k**2 / self.rank, d_k**4 / self.rank**3
 
 
@@ -117,19 +119,21 @@ class GaussianLowRank(RandomLowRank):
     source: ClassVar[str] = "moments of the real Wishart matrix AᵀA, by pairing its Gaussian factors (Isserlis 1918)"
     variance_formula: ClassVar[str] = r"\frac{d_k ( d_k + r + 1 )}{r}"
 
-    def limiting_exponent(self):
+    def limiting_exponent(self) -> float | None:
         return 2.0
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         a = gaussian_matrices(rng, n_blocks, self.rank, d_k)
         a /= math.sqrt(self.rank)
         q, k = (standard_normal(rng, (n_blocks, n, a.shape[1])) @ a for n in (n_queries, n_keys))
         return q, k
 
-    def variance(self, d_k):
+    def variance(self, d_k: int) -> float:
         return d_k * (d_k + self.rank + 1) / self.rank
 
-    def squares(self, d_k):
+    def squares(self, d_k: int) -> tuple[float, float]:
         d, r = d_k, self.rank
         trace = d * r * (d + r + 1)
         spread = 4 * d * r * (2 * d**2 + 2 * r**2 + 5 * d * r + 5 * d + 5 * r + 5)
@@ -150,21 +154,23 @@ class IndependentLowRank(RandomLowRank):
     )
     variance_formula: ClassVar[str] = r"d_k"
 
-    def undefined_at(self, d_k):
+    def undefined_at(self, d_k: int) -> str | None:
         return f"a subspace of {self.rank} dimensions needs as large a d_k" if d_k < self.rank else None
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
-        def spanned(n):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        def spanned(n: int):
             z = standard_normal(rng, (n_blocks, n, self.rank))
             z *= math.sqrt(d_k / self.rank)
             return z @ random_bases(rng, n_blocks, self.rank, d_k)
 
         return spanned(n_queries), spanned(n_keys)
 
-    def variance(self, d_k):
+    def variance(self, d_k: int) -> float:
         return float(d_k)
 
-    def squares(self, d_k):
+    def squares(self, d_k: int) -> tuple[float, float]:
         d, r = d_k, self.rank
         # Directions are uniform in d dimensions, whatever the rank: E cos⁴ = 3/(d(d + 2)).
         sharing = d * (r + 2) ** 2 / (r**2 * (d + 2))

@@ -39,15 +39,17 @@ class Spherical(Ensemble):
         x *= (np.float32(radius) / np.sqrt(np.vecdot(x, x)))[..., None]
         return x
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         return self.point(rng, (n_blocks, n_queries, d_k)), self.point(rng, (n_blocks, n_keys, d_k))
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         m = self.dimension(d_k)
         variance = self.radius(d_k) ** 4 / m
         return Exact(0.0, variance, variance, -6 / (m + 2))
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         # The angles of different pairs of points are pairwise independent.
         m = self.dimension(d_k)
         return 2 * (m - 1) / ((m + 2) * n_queries * n_keys)
@@ -61,7 +63,7 @@ class RmsNorm(Spherical):
     source: ClassVar[str] = "S = d_k cos θ, and (1 + cos θ)/2 has the law Beta((d_k − 1)/2, (d_k − 1)/2)"
     variance_formula: ClassVar[str] = r"d_k"
 
-    def radius(self, d_k):
+    def radius(self, d_k: int) -> float:
         return math.sqrt(d_k)
 
 
@@ -73,16 +75,16 @@ class LayerNorm(Spherical):
     source: ClassVar[str] = "S = d_k cos θ on the sphere of the d_k − 1 dimensions that are left without the mean"
     variance_formula: ClassVar[str] = r"\frac{d_k^2}{d_k - 1}"
 
-    def radius(self, d_k):
+    def radius(self, d_k: int) -> float:
         return math.sqrt(d_k)
 
-    def dimension(self, d_k):
+    def dimension(self, d_k: int) -> int:
         return d_k - 1
 
-    def undefined_at(self, d_k):
+    def undefined_at(self, d_k: int) -> str | None:
         return "LayerNorm of a single component is 0/0, so d_k must be at least 2" if d_k < 2 else None
 
-    def point(self, rng, size):
+    def point(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         if size[-1] == 2:
             return signs(rng, (*size[:-1], 1)) * np.float32([1, -1])
         x = standard_normal(rng, size)
@@ -101,10 +103,10 @@ class L2Norm(Spherical):
     source: ClassVar[str] = "S = g cos θ, and (1 + cos θ)/2 has the law Beta((d_k − 1)/2, (d_k − 1)/2)"
     variance_formula: ClassVar[str] = r"\frac{g^2}{d_k}"
 
-    def radius(self, d_k):
+    def radius(self, d_k: int) -> float:
         return math.sqrt(self.scale)
 
-    def limiting_exponent(self):
+    def limiting_exponent(self) -> float | None:
         return -1.0
 
 
@@ -170,18 +172,20 @@ class RmsNormExponential(Ensemble):
     )
     variance_formula: ClassVar[str] = r"d_k + d_k^3 ( d_k - 1 ) \beta^2 - d_k^4 \mu^4"
 
-    def undefined_at(self, d_k):
+    def undefined_at(self, d_k: int) -> str | None:
         return "one positive component is always 1 after RMSNorm, so d_k must be at least 2" if d_k < 2 else None
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
-        def normalised(n):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        def normalised(n: int):
             x = rng.standard_exponential((n_blocks, n, d_k), dtype=np.float32)
             x *= np.sqrt(d_k / np.vecdot(x, x))[..., None]
             return x
 
         return normalised(n_queries), normalised(n_keys)
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         m1, m2, m3, m4 = (d_k**p * direction_sum(d_k, p, 2) for p in range(1, 5))
         variance = m2 - m1**2
         mean, pair = direction_moment(d_k, (1,)), direction_moment(d_k, (1, 1))
@@ -191,7 +195,7 @@ class RmsNormExponential(Ensemble):
         fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
         return Exact(m1, variance, within_row, fourth / variance**2 - 3)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         if d_k > MAX_CUMULANT_WIDTH:
             return None
         # E[(S − E S)² | u] = a T² + b T + c with T = Σu_i: what the scores of one query or one key share.

@@ -22,11 +22,13 @@ class Outliers(GaussianCovariance):
     first_key_outlier: ClassVar[int]
     """First outlier dimension of k in units of their number; those of q begin at 0."""
 
-    def undefined_at(self, d_k):
+    def undefined_at(self, d_k: int) -> str | None:
         needed = (1 + self.first_key_outlier) * self.n_outliers
         return f"the outliers take up {needed} dimensions" if d_k < needed else None
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q, k = standard_normal(rng, (n_blocks, n_queries, d_k)), standard_normal(rng, (n_blocks, n_keys, d_k))
         m = self.n_outliers
         start = self.first_key_outlier * m
@@ -43,11 +45,11 @@ class AlignedOutliers(Outliers):
     variance_formula: ClassVar[str] = r"d_k - m + m c^4"
     first_key_outlier: ClassVar[int] = 0
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         m, square = self.n_outliers, self.scale**2
         return [(square, square, m), (1.0, 1.0, d_k - m)]
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         m, c = self.n_outliers, self.scale
         return d_k - m + m * c**4, d_k - m + m * c**8
 
@@ -60,10 +62,10 @@ class MisalignedOutliers(Outliers):
     variance_formula: ClassVar[str] = r"d_k - 2 m + 2 m c^2"
     first_key_outlier: ClassVar[int] = 1
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         m, square = self.n_outliers, self.scale**2
         return [(square, 1.0, m), (1.0, square, m), (1.0, 1.0, d_k - 2 * m)]
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         m, c = self.n_outliers, self.scale
         return d_k - 2 * m + 2 * m * c**2, d_k - 2 * m + 2 * m * c**4

@@ -23,7 +23,9 @@ class Aligned(Ensemble):
     matched: ClassVar[bool] = True
     variance_formula: ClassVar[str] = r"d_k ( 1 + \rho^2 )"
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q = standard_normal(rng, (n_blocks, n_queries, d_k))
         k = standard_normal(rng, (n_blocks, n_keys, d_k))
         n = min(n_queries, n_keys)
@@ -32,11 +34,11 @@ class Aligned(Ensemble):
         own += np.float32(self.rho) * q[:, :n]
         return q, k
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         square = self.rho**2
         kurtosis = 6 * (1 + 6 * square + square**2) / (d_k * (1 + square) ** 2)
         # In its row a query meets the keys of other tokens, which are independent of it.
         return Exact(self.rho * d_k, d_k * (1 + square), float(d_k), kurtosis)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         return (2 + self.exact(d_k).excess_kurtosis) / n_queries

@@ -57,12 +57,14 @@ class PowerLawCorrelation(GaussianCovariance):
     summary: ClassVar[str] = "Gaussian components with long memory, correlation (1+|i−j|)^−α"
     variance_formula: ClassVar[str] = r"d_k + 2 \sum_{h=1}^{d_k - 1} ( d_k - h ) ( 1 + h )^{- \alpha_q - \alpha_k}"
 
-    def limiting_exponent(self):
+    def limiting_exponent(self) -> float | None:
         # At a sum of 1 the variance grows as 2 d_k ln d_k, whose exponent tends to 1 as well.
         return max(1.0, 2.0 - (self.query_alpha + self.key_alpha))
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
-        def stationary(n, alpha):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        def stationary(n: int, alpha):
             if d_k <= CHOLESKY_WIDTH:
                 white = standard_normal(rng, (n_blocks * n, d_k))
                 return (white @ _cholesky(alpha, d_k).T).reshape(n_blocks, n, d_k)
@@ -76,7 +78,7 @@ class PowerLawCorrelation(GaussianCovariance):
 
         return stationary(n_queries, self.query_alpha), stationary(n_keys, self.key_alpha)
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         return _correlation_traces(self.query_alpha, self.key_alpha, d_k)
 
 
@@ -101,17 +103,19 @@ class PowerLawSpectrum(GaussianCovariance):
         weights = np.arange(1.0, d_k + 1) ** -b
         return d_k * weights / weights.sum()
 
-    def limiting_exponent(self):
+    def limiting_exponent(self) -> float | None:
         # H(b) grows as d_k^(1 − b) below b = 1, as ln d_k at 1, and is bounded above.
         growth = lambda b: max(0.0, 1.0 - b)  # noqa: E731
         return 2 + growth(self.query_b + self.key_b) - growth(self.query_b) - growth(self.key_b)
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q, k = standard_normal(rng, (n_blocks, n_queries, d_k)), standard_normal(rng, (n_blocks, n_keys, d_k))
         q *= np.sqrt(self.variances(self.query_b, d_k)).astype(np.float32)
         k *= np.sqrt(self.variances(self.key_b, d_k)).astype(np.float32)
         return q, k
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         products = self.variances(self.query_b, d_k) * self.variances(self.key_b, d_k)
         return float(products.sum()), float(np.sum(products**2))

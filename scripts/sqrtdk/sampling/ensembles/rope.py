@@ -26,7 +26,7 @@ class Rotary(Ensemble):
     offset: int = parameter("position of the query minus position of its key, Δ", default=16, kind="integer")
     base: float = parameter("the angle of pair j is Δ·base^(−2j/d_k)", default=10000.0, low=1.0)
 
-    def undefined_at(self, d_k):
+    def undefined_at(self, d_k: int) -> str | None:
         return "rotary embedding turns pairs of components, so d_k must be even" if d_k % 2 else None
 
     def cosines(self, d_k: int) -> np.ndarray:
@@ -54,14 +54,16 @@ class Rope(Rotary, GaussianCovariance):
     source: ClassVar[str] = "a turned isotropic vector is isotropic: the law of Gaussian q and k at every offset"
     variance_formula: ClassVar[str] = r"d_k"
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q = standard_normal(rng, (n_blocks, n_queries, d_k))
         return q, self.turn(standard_normal(rng, (n_blocks, n_keys, d_k)))
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         return [(1.0, 1.0, d_k)]
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         return float(d_k), float(d_k)
 
 
@@ -85,7 +87,9 @@ class RopeAligned(Rotary):
     matched: ClassVar[bool] = True
     variance_formula: ClassVar[str] = r"( 1 - \rho^2 ) d_k + 4 \rho^2 \sum_j \operatorname{cos}^2 ( \Delta \theta_j )"
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q = standard_normal(rng, (n_blocks, n_queries, d_k))
         k = standard_normal(rng, (n_blocks, n_keys, d_k))
         n = min(n_queries, n_keys)
@@ -94,7 +98,7 @@ class RopeAligned(Rotary):
         k[:, :n] += np.float32(self.rho) * self.turn(q[:, :n])
         return q, k
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         cosines, rest = self.cosines(d_k), 1 - self.rho**2
         signal = 2 * self.rho * cosines
         pair_variances = signal**2 + 2 * rest
@@ -103,7 +107,7 @@ class RopeAligned(Rotary):
         # In its row a query meets the keys of other tokens, which are independent of it.
         return Exact(float(signal.sum()), variance, float(d_k), fourth_cumulant / variance**2)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         return (2 + self.exact(d_k).excess_kurtosis) / n_queries
 
 
@@ -119,15 +123,17 @@ class RopeEquicorrelated(Rotary, Equicorrelated):
         r"d_k ( 1 - \rho_q \rho_k ) + \rho_q \rho_k \left( 2 \sum_j \operatorname{cos} ( \Delta \theta_j ) \right)^2"
     )
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q, k = Equicorrelated.draw(self, rng, n_blocks, n_queries, n_keys, d_k)
         return q, self.turn(k)
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         # The turn parts the eigenvectors of q and k.
         return None
 
-    def traces(self, d_k):
+    def traces(self, d_k: int) -> tuple[float, float]:
         # Σ_q = p I + ρ_q 11ᵀ and R Σ_k Rᵀ = r I + ρ_k wwᵀ with w = R1: two directions apart from the identity.
         p, r = 1 - self.query_rho, 1 - self.key_rho
         overlap = 2 * float(self.cosines(d_k).sum())

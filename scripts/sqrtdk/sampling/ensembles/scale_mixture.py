@@ -28,15 +28,17 @@ class ScaleMixture(Ensemble):
         """E f⁴ of the query's factor and of the key's; None where infinite."""
 
     @abc.abstractmethod
-    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int):
+    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int) -> None:
         """Draw the factors of the queries (n_blocks, n_queries, 1) and of the keys (n_blocks, n_keys, 1)."""
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q, k = standard_normal(rng, (n_blocks, n_queries, d_k)), standard_normal(rng, (n_blocks, n_keys, d_k))
         query_factors, key_factors = self.factors(rng, n_blocks, n_queries, n_keys)
         return q * query_factors, k * key_factors
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         if self.finite_moment <= 2:
             return Exact(0.0 if self.finite_moment > 1 else None, None, None, None, HEAVY_VARIANCE)
         if self.finite_moment <= 4:
@@ -45,7 +47,7 @@ class ScaleMixture(Ensemble):
         reason = HEAVY_EIGHTH if self.finite_moment <= 8 else ""
         return Exact(0.0, float(d_k), float(d_k), 3 * query * key * (1 + 2 / d_k) - 3, reason)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         if self.finite_moment <= 4:
             return None
         query, key = (moment * (1 + 2 / d_k) for moment in self.fourth_moments())
@@ -66,10 +68,10 @@ class LognormalScale(ScaleMixture):
     family: ClassVar[str] = "scale_mixture"
     summary: ClassVar[str] = "Gaussian vectors, each times a lognormal factor of its own"
 
-    def fourth_moments(self):
+    def fourth_moments(self) -> tuple[float | None, float | None]:
         return math.exp(4 * self.query_sigma**2), math.exp(4 * self.key_sigma**2)
 
-    def factors(self, rng, n_blocks, n_queries, n_keys):
+    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int):
         return tuple(
             np.exp(np.float32(sigma) * standard_normal(rng, (n_blocks, n, 1)) - np.float32(sigma**2))
             for n, sigma in ((n_queries, self.query_sigma), (n_keys, self.key_sigma))
@@ -88,11 +90,11 @@ class MultivariateT(ScaleMixture):
     def finite_moment(self):
         return self.df
 
-    def fourth_moments(self):
+    def fourth_moments(self) -> tuple[float | None, float | None]:
         moment = (self.df - 2) / (self.df - 4) if self.df > 4 else None
         return moment, moment
 
-    def factors(self, rng, n_blocks, n_queries, n_keys):
+    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int):
         # With no variance to standardise by, the plain t, in float64, which its tails need.
         unit = self.df - 2 if self.df > 2 else self.df
         kind = np.float64 if self.df <= 8 else np.float32

@@ -110,7 +110,7 @@ class ScipyIid(Iid):
         return f"independent components of scipy.stats.{self.distribution}"
 
     @property
-    def spec(self):
+    def spec(self) -> dict:
         own = {name: getattr(self, name) for name in ("query_mean", "key_mean", "query_sd", "key_sd")}
         return {"family": self.distribution, **dict(self.shapes), **own}
 
@@ -120,7 +120,7 @@ class ScipyIid(Iid):
             return 0.0, 1.0
         return self.moments[0], math.sqrt(self.moments[1] - self.moments[0] ** 2)
 
-    def shape(self):
+    def shape(self) -> tuple[float | None, float | None]:
         if len(self.moments) < 4:
             return 0.0, None
         mean, sd = self._centre
@@ -129,7 +129,7 @@ class ScipyIid(Iid):
         fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
         return third / sd**3, fourth / sd**4
 
-    def standardised(self, rng, size):
+    def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         x = np.asarray(getattr(stats, self.distribution).rvs(**dict(self.shapes), size=size, random_state=rng), float)
         mean, sd = self._centre
         x -= mean

@@ -41,16 +41,18 @@ class Tied(Ensemble):
     matched: ClassVar[bool] = True
     variance_formula: ClassVar[str] = r"2 d_k"
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         x = standard_normal(rng, (n_blocks, max(n_queries, n_keys), d_k))
         # A copy, because a caller may change q in place.
         return x[:, :n_queries].copy(), x[:, :n_keys]
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         # The keys of other tokens are independent of q.
         return Exact(float(d_k), 2.0 * d_k, float(d_k), 12 / d_k)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         return (2 + 12 / d_k) / n_queries
 
 
@@ -70,8 +72,10 @@ class SharedTokens(Ensemble):
     )
     variance_formula: ClassVar[str] = r"d_k"
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
-        def project(n):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        def project(n: int):
             z = standard_normal(rng, (n_blocks, n + 1, d_k))
             z[:, 1:] *= math.sqrt(1 - self.cosine)
             z[:, 1:] += np.float32(math.sqrt(self.cosine)) * z[:, :1]
@@ -79,14 +83,14 @@ class SharedTokens(Ensemble):
 
         return project(n_queries), project(n_keys)
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         return Exact(0.0, float(d_k), d_k * (1 - self.cosine), 6 / d_k)
 
-    def row_spectrum(self, d_k):
+    def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
         # What all keys of a row share, softmax does not see.
         return [(1.0, 1 - self.cosine, d_k)]
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         q, k = ((1 + (n - 1) * self.cosine**2) / n for n in (n_queries, n_keys))
         return relative_variance(d_k, q, k, q * k)
 
@@ -101,16 +105,18 @@ class RandomLayer(Ensemble):
         """Return tokens over √D in a basis of their span, (n_blocks or 1, n, r), those above the diagonal zero."""
         raise NotImplementedError
 
-    def project(self, rng, n_blocks, tokens, n, d_k):
+    def project(self, rng: np.random.Generator, n_blocks: int, tokens, n: int, d_k: int):
         """Draw W x for the first n tokens, which span at most n coordinates."""
         tokens = tokens[:, :n, :n]
         return tokens @ standard_normal(rng, (n_blocks, tokens.shape[-1], d_k))
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         tokens = self.coordinates(rng, n_blocks, max(n_queries, n_keys))
         return tuple(self.project(rng, n_blocks, tokens, n, d_k) for n in (n_queries, n_keys))
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         return Exact(0.0, float(d_k), float(d_k), 6 / d_k)
 
 
@@ -134,10 +140,12 @@ class RandomWeights(RandomLayer):
     )
     source: ClassVar[str] = "W x is N(0, I) for every fixed x of norm √D: the law of Gaussian q and k, for x = x' too"
 
-    def coordinates(self, rng, n_blocks, n):
+    def coordinates(self, rng: np.random.Generator, n_blocks: int, n: int) -> np.ndarray:
         return _fixed_tokens(self.d_model, n)
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         q, k = super().draw(rng, n_blocks, n_queries, n_keys, d_k)
         # The signs make the mean cosine between tokens 0, so that a row varies by d_k whichever tokens it holds.
         sign = signs(rng, (n_blocks, max(n_queries, n_keys), 1))
@@ -145,7 +153,7 @@ class RandomWeights(RandomLayer):
         k *= sign[:, :n_keys]
         return q, k
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         tokens = _fixed_tokens(self.d_model, max(n_queries, n_keys))[0].astype(float)
         q, k = (float(np.mean((tokens[:n] @ tokens[:n].T) ** 2)) for n in (n_queries, n_keys))
         return relative_variance(d_k, q, k, q * k)
@@ -180,21 +188,23 @@ class RawTokens(RandomLayer):
     )
     source: ClassVar[str] = "S = (‖x‖ ‖x'‖ / D) times a Gaussian score, and E‖x‖⁴ = D (D + 2)"
 
-    def coordinates(self, rng, n_blocks, n):
+    def coordinates(self, rng: np.random.Generator, n_blocks: int, n: int) -> np.ndarray:
         tokens = gaussian_coordinates(rng, n_blocks, n, self.d_model)
         tokens *= 1 / math.sqrt(self.d_model)
         return tokens
 
-    def draw(self, rng, n_blocks, n_queries, n_keys, d_k):
+    def draw(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         return tuple(
             self.project(rng, n_blocks, self.coordinates(rng, n_blocks, n), n, d_k) for n in (n_queries, n_keys)
         )
 
-    def exact(self, d_k):
+    def exact(self, d_k: int) -> Exact:
         kurtosis = 3 * ((1 + 2 / self.d_model) ** 2 * (1 + 2 / d_k) - 1)
         return Exact(0.0, float(d_k), float(d_k), kurtosis)
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         squares = [(1 + (n + 1) / self.d_model) / n for n in (n_queries, n_keys)]
         norms = [1 + 2 / (self.d_model * n) for n in (n_queries, n_keys)]
         return relative_variance(d_k, *squares, math.prod(squares), *norms)
@@ -207,12 +217,12 @@ class NormalisedTokens(RandomLayer):
     def dimension(self) -> int:
         raise NotImplementedError
 
-    def coordinates(self, rng, n_blocks, n):
+    def coordinates(self, rng: np.random.Generator, n_blocks: int, n: int) -> np.ndarray:
         tokens = gaussian_coordinates(rng, n_blocks, n, self.dimension())
         tokens *= (1 / np.sqrt(np.vecdot(tokens, tokens)))[..., None]
         return tokens
 
-    def block_relative_variance(self, d_k, n_queries, n_keys):
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         m = self.dimension()
         q, k = ((1 + (n - 1) / m) / n for n in (n_queries, n_keys))
         # Cosines of different pairs are pairwise independent on a sphere; queries and keys share their tokens.
@@ -232,7 +242,7 @@ class RmsNormTokens(NormalisedTokens):
     )
     source: ClassVar[str] = "W x is N(0, I) given any x of norm √D, which RMSNorm makes of every token"
 
-    def dimension(self):
+    def dimension(self) -> int:
         return self.d_model
 
 
@@ -248,5 +258,5 @@ class LayerNormTokens(NormalisedTokens):
     )
     source: ClassVar[str] = "W x is N(0, I) given any x of norm √D, which LayerNorm makes of every token"
 
-    def dimension(self):
+    def dimension(self) -> int:
         return self.d_model - 1
