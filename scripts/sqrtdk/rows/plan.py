@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def plan(
     n_logits: int,
     matched: bool,
     factors: Sequence[float],
-    pilot: Callable[[Plan], Mapping] | None,
+    pilot: Callable[[Plan], Mapping[str, Any]] | None,
     streamed: bool = False,
 ) -> Plan:
     """Fix queries per block from the costs, and blocks for each scale factor from a pilot that is then discarded.

@@ -59,7 +59,7 @@ class Rows:
         """1 − p₁ as the sum of the other weights."""
         return self.second * self.sum_1
 
-    def __getitem__(self, index) -> "Rows":
+    def __getitem__(self, index: Any) -> "Rows":
         """Take rows by an index of the leading axes."""
         return _take_rows(self, index)
 
@@ -78,7 +78,7 @@ class Ranked:
     second: np.ndarray
     below: np.ndarray
 
-    def __getitem__(self, index) -> "Ranked":
+    def __getitem__(self, index: Any) -> "Ranked":
         """Take rows by an index of the leading axes."""
         return _take_rows(self, index)
 

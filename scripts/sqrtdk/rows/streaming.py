@@ -14,6 +14,7 @@ the spectral norm of the Jacobian, cannot be had.
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +124,7 @@ def summarise(
     return Summary(np.array(factors, float), n_keys, first, ranked.top + start, top_upstream, top_key, others)
 
 
-def _sums(row: softmax.Rows, upstream: Sequence[np.ndarray], k: np.ndarray, n_pulled: int | None) -> tuple:
+def _sums(row: softmax.Rows, upstream: Sequence[np.ndarray], k: np.ndarray, n_pulled: int | None) -> tuple[Any, ...]:
     """Return the sums of `Others` for one factor."""
     whole = np.where(row.sum_1 > 0, row.sum_1, 1.0)
     mean, slope, square, heads = [], [], [], []

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -242,7 +243,7 @@ def _log_power_bessel_large(size: np.ndarray, order: float) -> np.ndarray:
     return phase + 0.5 * np.log(np.pi / (2 * order)) - 0.5 * np.log(root) + np.log(series)
 
 
-def _debye_polynomials(number: int) -> list:
+def _debye_polynomials(number: int) -> list[Any]:
     """Return u_0 ... u_(number−1) of DLMF 10.41.9 as polynomials."""
     from numpy.polynomial import Polynomial
 

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,7 @@ class Law:
 
     name: str
     function: Callable[..., np.ndarray]
-    gradient: Callable[..., tuple]
+    gradient: Callable[..., tuple[Any, ...]]
     start: Callable[..., np.ndarray]
     refusal: Callable[..., str] = lambda *_: ""
     tail: bool = False
@@ -365,7 +366,9 @@ def usable(cells: pd.DataFrame, quantity: str) -> tuple[pd.DataFrame, str]:
     return cells[why == ""], "; ".join(texts)
 
 
-def _fit_cells(law: Law, cells: pd.DataFrame, left_out: str, quantity: str) -> tuple[Fit, tuple, str, int | None]:
+def _fit_cells(
+    law: Law, cells: pd.DataFrame, left_out: str, quantity: str
+) -> tuple[Fit, tuple[Any, ...], str, int | None]:
     """Fit one law to usable cells and, with the same weights, to their exact values."""
     log = quantity in POSITIVE
     d_k, value, se, blocks = (cells[name].to_numpy(float) for name in ("d_k", quantity, f"{quantity}_se", "n_blocks"))

@@ -3,6 +3,8 @@
 A crossover from d_k to d_k² and an exponent that no power law has at finite d_k are seen here and nowhere in one fit.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -35,7 +37,7 @@ def local_exponents(moments: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(("exponent", "se", "ci_low", "ci_high", "ci_dof", "exact", "weight"), float))
 
 
-def _pairs(name: str, quantity: str, cells: pd.DataFrame) -> list[tuple]:
+def _pairs(name: str, quantity: str, cells: pd.DataFrame) -> list[tuple[Any, ...]]:
     d_k, value, se = (cells[column].to_numpy(float) for column in ("d_k", quantity, f"{quantity}_se"))
     exact = cells.get(f"exact_{quantity}", pd.Series(np.nan, cells.index)).to_numpy(float)
     n_blocks, weights, rows = cells["n_blocks"].to_numpy(float), _weights(quantity, cells), []
@@ -54,7 +56,7 @@ def _pairs(name: str, quantity: str, cells: pd.DataFrame) -> list[tuple]:
     return rows
 
 
-def local_exponent(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks: np.ndarray) -> tuple:
+def local_exponent(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks: np.ndarray) -> tuple[Any, ...]:
     """Return the exponent between two widths, its standard error and degrees of freedom; arguments of shape (2,)."""
     parts = (se / values / np.log(d_k[1] / d_k[0])) ** 2
     return _slope(d_k, values), np.sqrt(parts.sum()), welch_dof(parts, 1.0 / (n_blocks - 1.0))

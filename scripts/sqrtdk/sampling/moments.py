@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -173,7 +174,7 @@ def sum_blocks(
     )
 
 
-def simulate_cell(ensemble, d_k: int, name: str, seed: int, precision: float, max_scalars: float) -> dict:
+def simulate_cell(ensemble, d_k: int, name: str, seed: int, precision: float, max_scalars: float) -> dict[str, Any]:
     """Simulate q·k of one cell.
 
     Returns {"row": the cell's line of moments.csv, "histogram": {"edges", "counts"} or None}. Each stream belongs to
@@ -214,7 +215,7 @@ COLUMNS = (
 """Columns of moments.csv."""
 
 
-def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict:
+def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict[str, Any]:
     finite = ensemble.finite_moment
     reason = exact.reason
     estimates = dict.fromkeys(_MOMENTS, ABSENT)
@@ -252,7 +253,7 @@ def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict:
     return row
 
 
-def histogram_rows(cell: dict) -> list[dict]:
+def histogram_rows(cell: dict[str, Any]) -> list[dict[str, Any]]:
     """Lay a cell's histogram out in rows, one for each bin that holds a score; the outer bins are open."""
     if cell["histogram"] is None:
         return []
@@ -265,7 +266,7 @@ def histogram_rows(cell: dict) -> list[dict]:
     ]
 
 
-def row_of_head(head: dict) -> dict:
+def row_of_head(head: dict[str, Any]) -> dict[str, Any]:
     """Put a real head, as `heads.describe_head` gives it, in the columns of moments.csv."""
     row = dict.fromkeys(COLUMNS) | {column: head[column] for column in COLUMNS if column in head}
     name = f"{head['dump']}_l{head['layer']}_h{head['head']:02d}"

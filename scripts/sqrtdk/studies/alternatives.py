@@ -4,6 +4,7 @@ Rows of a block share their keys, so every standard error comes from between blo
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def row_measures(
     }
 
 
-def _batches(d_k: int, n_keys: int, seed: int) -> Iterator[tuple]:
+def _batches(d_k: int, n_keys: int, seed: int) -> Iterator[tuple[Any, ...]]:
     """Yield q, k, their scores and upstream gradients, batch by batch of independent blocks."""
     n_rows = min(N_ROWS, N_LOGITS // n_keys)
     n_queries = max(1, n_rows // MIN_BLOCKS)
@@ -87,7 +88,7 @@ def _batches(d_k: int, n_keys: int, seed: int) -> Iterator[tuple]:
         yield q, k, q @ k.swapaxes(-1, -2), v
 
 
-def simulate(d_k: int, n_keys: Sequence[int], texts: Sequence[str], seed: int) -> list[dict]:
+def simulate(d_k: int, n_keys: Sequence[int], texts: Sequence[str], seed: int) -> list[dict[str, Any]]:
     """Return rows variant, d_k, n_keys, measure, estimate, se, median, median_se, exact, limit, n_rows, n_blocks.
 
     All variants see the same q, k and upstream gradients. Norms are root mean squares over rows with their median.
@@ -95,7 +96,7 @@ def simulate(d_k: int, n_keys: Sequence[int], texts: Sequence[str], seed: int) -
     """
     rows = []
     for n in n_keys:
-        found: dict[str, list[dict]] = {text: [] for text in texts}
+        found: dict[str, list[dict[str, Any]]] = {text: [] for text in texts}
         for q, k, scores, upstream in _batches(d_k, n, seed):
             for text, parts in found.items():
                 parts.append(row_measures(notation.parse(text), scores, q, k, upstream))
@@ -107,7 +108,7 @@ def simulate(d_k: int, n_keys: Sequence[int], texts: Sequence[str], seed: int) -
     return rows
 
 
-def _summary(measure: str, values: np.ndarray, variant: notation.Variant, d_k: int, n_keys: int) -> dict:
+def _summary(measure: str, values: np.ndarray, variant: notation.Variant, d_k: int, n_keys: int) -> dict[str, Any]:
     blocks, centre, known, limit = values.mean(axis=1), (None, None), None, None
     if measure in _NORMS:
         estimate = distribution.rms(np.mean(values**2, axis=1))

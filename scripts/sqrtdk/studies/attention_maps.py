@@ -1,5 +1,7 @@
 """The attention matrix of one block of queries and keys, in narrow and wide heads, with and without the usual scale."""
 
+from typing import Any
+
 from sqrtdk.rows import softmax
 from sqrtdk.sampling import streams
 from sqrtdk.variants.notation import parse
@@ -11,7 +13,7 @@ RULES = ("none", "1/sqrt(d_k)")
 WEIGHTS = tuple(f"weight_{j + 1}" for j in range(N))
 
 
-def attention_maps(seed: int) -> list[dict]:
+def attention_maps(seed: int) -> list[dict[str, Any]]:
     """Draw standard normal queries and keys once and return a row for each width, scale rule and query.
 
     A narrow head takes the first components of the widest one's q and k, so that all matrices are of the same block.

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -34,7 +35,7 @@ TARGET = 1
 STEPS, RATE, TRAINED_D_K = 30, 0.03, 16
 
 
-def table(seed: int, heads: Iterator[tuple[np.ndarray, np.ndarray, float]] = ()) -> list[dict]:
+def table(seed: int, heads: Iterator[tuple[np.ndarray, np.ndarray, float]] = ()) -> list[dict[str, Any]]:
     """Return the rows of claim_checks.csv.
 
     heads: queries (token, d_k), keys (token, d_k) and scale factor of each head of trained models.
@@ -73,12 +74,12 @@ def _scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     return (q @ k.swapaxes(-1, -2)).astype(np.float64)
 
 
-def scores(d_k: int, seed: int) -> list[dict]:
+def scores(d_k: int, seed: int) -> list[dict[str, Any]]:
     """Return the size of scores S of standard normal vectors, over √d_k: mean, largest of a row, shares beyond a limit.
 
     The shares are of scaled scores and, at the width of the example, of unscaled ones.
     """
-    parts: dict[tuple[str, str], list] = {}
+    parts: dict[tuple[str, str], list[Any]] = {}
     for q, k in _blocks(seed, "scores", d_k, N_KEYS):
         size = np.abs(_scores(q, k)) / math.sqrt(d_k)
         found = {("mean_size", ""): size.mean(axis=(1, 2)), ("largest_score", ""): size.max(axis=2).mean(axis=1)}
@@ -116,7 +117,7 @@ def exact_scores(d_k: int, n_keys: int) -> dict[tuple[str, str], float]:
     return exact | {("share_within", f"limit_{LIMITS[-1]:g}_unscaled"): 1 - 2 * float(law.sf(LIMITS[-1]))}
 
 
-def row_weights(n_keys: int, seed: int) -> list[dict]:
+def row_weights(n_keys: int, seed: int) -> list[dict[str, Any]]:
     """Return what unscaled rows at d_k = D_K look like: the weight of the two largest, and of rows that are one-hot.
 
     Of rows whose largest weight is above ONE_HOT: the mean norm of the Jacobian's row of the runner-up, and of the
@@ -143,7 +144,7 @@ def row_weights(n_keys: int, seed: int) -> list[dict]:
     return rows
 
 
-def alignment(case: str, spread: float, seed: int) -> dict:
+def alignment(case: str, spread: float, seed: int) -> dict[str, Any]:
     """Return the correlation of q·k and the cosine of q and k, for keys whose lengths have a coefficient of variation.
 
     Lengths are multiplied by a log-normal number r; the correlation is E r/√(E r²) · (E‖q‖)²/d_k.
@@ -162,7 +163,7 @@ def alignment(case: str, spread: float, seed: int) -> dict:
     return _row("alignment", found.value, found.se, exact, case, D_K, N_KEYS, len(sums))
 
 
-def calculations(seed: int) -> list[dict]:
+def calculations(seed: int) -> list[dict[str, Any]]:
     """Return what needs no simulation: one far logit, derivatives by complex steps, and softmax with a phantom key."""
     rows = []
     for n_keys in MANY_KEYS:
@@ -194,7 +195,7 @@ def _complex_steps(function, z: np.ndarray, step: float = 1e-30) -> np.ndarray:
     return np.swapaxes(function(moved).imag / step, -1, -2)
 
 
-def reparametrised(seed: int) -> dict:
+def reparametrised(seed: int) -> dict[str, Any]:
     """Return how far apart the losses are of W_q and W_k that start twice as large, and of a scale 4 times as large.
 
     With the larger scale they learn, by plain gradient descent, at a quarter of the rate. The largest relative
@@ -226,7 +227,7 @@ def _losses(seed: int, factor: float, weights: float, rate: float) -> np.ndarray
     return np.array(losses)
 
 
-def trained_heads(heads) -> list[dict]:
+def trained_heads(heads) -> list[dict[str, Any]]:
     """Return means over trained heads: the share of their logits within ±10, and how aligned large scores are.
 
     A head is one observation of a model's; errors are those between heads.

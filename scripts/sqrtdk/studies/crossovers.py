@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ DECOMPOSITION_COLUMNS = (
 )  # fmt: skip
 
 
-def crossing(d_k: Iterable[int], log_ratio: Iterable[float], se: Iterable[float], width: float) -> dict:
+def crossing(d_k: Iterable[int], log_ratio: Iterable[float], se: Iterable[float], width: float) -> dict[str, Any]:
     """Return where a ratio that depends on d_k falls below 1 for good: d_k_star, ci_low, ci_high, or the reason.
 
     Between neighbouring widths the logarithm of the ratio is taken to be linear in √d_k, as that of the median is once
@@ -60,7 +61,9 @@ def frozen_crossover(n_keys: int) -> float:
     return asymptotics.hazard(n_keys) ** 2 * (1 + math.log2(n_keys / math.e) / 2) ** 2
 
 
-def crossovers(sizes: Mapping[tuple, Mapping[tuple, tuple[float, float, int]]]) -> list[dict]:
+def crossovers(
+    sizes: Mapping[tuple[Any, ...], Mapping[tuple[Any, ...], tuple[float, float, int]]],
+) -> list[dict[str, Any]]:
     """Return the rows of the table of crossovers.
 
     Args:
@@ -85,14 +88,14 @@ def crossovers(sizes: Mapping[tuple, Mapping[tuple, tuple[float, float, int]]]) 
     return rows
 
 
-def _log_ratio(plain: tuple, scaled: tuple) -> tuple[float, float]:
+def _log_ratio(plain: tuple[Any, ...], scaled: tuple[Any, ...]) -> tuple[float, float]:
     """Return ln(plain/scaled) and its standard error; a ratio of 0 counts as one of e⁻⁶⁰⁰."""
     ratio = plain[0] / scaled[0]
     se = math.hypot(plain[1] / plain[0], scaled[1] / scaled[0]) if plain[0] > 0 else 0.0
     return math.log(ratio) if ratio > 0 else -600.0, se
 
 
-def decomposition(rows: Iterable[Mapping]) -> list[dict]:
+def decomposition(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Split the root mean square gradient of the query, over that with 1/√d_k, into factors.
 
     total = scale_part · softmax_part · rest: the ratio of the factors c, that of the root mean square ‖J‖_F (measured
@@ -131,7 +134,7 @@ def decomposition(rows: Iterable[Mapping]) -> list[dict]:
     return found
 
 
-def _ratio(row: Mapping, reference: Mapping) -> tuple[float | None, float | None, float | None]:
+def _ratio(row: Mapping[str, Any], reference: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
     """Return the ratio of two root mean squares, its standard error as if they were independent, and the exact one."""
     if not reference["estimate"]:
         return None, None, None

@@ -11,6 +11,7 @@ collapse, Dong et al. 2021) make attention uniform.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,7 @@ def one_stack(rng: np.random.Generator) -> np.ndarray:
 _NOTHING = (None, None, None)
 
 
-def simulate(n_stacks: int, seed: int) -> list[dict]:
+def simulate(n_stacks: int, seed: int) -> list[dict[str, Any]]:
     """Run independent stacks; return one row for each variant, layer and measure.
 
     Returns:

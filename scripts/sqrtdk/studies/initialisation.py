@@ -8,6 +8,7 @@ c² d_k Var(W_q) Var(W_k) ‖x‖² (mean of ‖x'_j‖² − mean of x'_j·x'_l
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -329,7 +330,7 @@ LABELS = {(layer.group, layer.name): layer.label for layer in LAYERS}
 QUANTITIES = ("query_variance", "key_variance", "logit_variance", "logit_std")
 
 
-def simulate(layer: Layer, shape: Shape, n_draws: int, seed: int) -> list[dict]:
+def simulate(layer: Layer, shape: Shape, n_draws: int, seed: int) -> list[dict[str, Any]]:
     """Measure a layer for independent draws of weights and inputs; return one row for each of `QUANTITIES`.
 
     Returns:
@@ -347,6 +348,6 @@ def simulate(layer: Layer, shape: Shape, n_draws: int, seed: int) -> list[dict]:
     return rows
 
 
-def simulate_all(n_draws: int, seed: int) -> list[dict]:
+def simulate_all(n_draws: int, seed: int) -> list[dict[str, Any]]:
     """Measure every layer of `LAYERS` at each of its shapes; see `simulate`."""
     return [row for layer in LAYERS for shape in layer.shapes for row in simulate(layer, shape, n_draws, seed)]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def simulate_normalisers(
     normalisers: Sequence[Normaliser] = NORMALISERS,
     logit_stds: Sequence[float] = LOGIT_STDS,
     n_keys: Sequence[int] = N_KEYS,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Measure the normalisers on the same rows of i.i.d. N(0, s²) logits, about n_logits for each number of keys.
 
     Returns:
@@ -103,7 +104,7 @@ def simulate_normalisers(
     return rows
 
 
-def _summary(measure: str, values: dict[str, np.ndarray]) -> dict:
+def _summary(measure: str, values: dict[str, np.ndarray]) -> dict[str, Any]:
     x, null = values[measure], values.get("null_mass")
     if measure == "jacobian_frobenius":
         (estimate, se), (median, median_se) = distribution.rms(x**2), distribution.median(x[:, None])
@@ -132,7 +133,7 @@ def total_variation(p: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def simulate_kernels(
     seed: int, widths: Sequence[int] = WIDTHS, n_keys: int = LINEAR_KEYS, n_blocks: int = N_BLOCKS
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Measure attention without a row of logits on standard normal queries and keys, unscaled and scaled.
 
     Blocks have keys and random features of their own, and every standard error comes from between them.
@@ -143,7 +144,7 @@ def simulate_kernels(
     rows = []
     for d_k in widths:
         rng = streams.generator(seed, "kernels", d_k, n_keys)
-        blocks: dict[tuple, list[float]] = {}
+        blocks: dict[tuple[Any, ...], list[float]] = {}
         for _ in range(n_blocks):
             for key, values in _block(rng, d_k, n_keys):
                 blocks.setdefault(key, []).append(float(np.mean(values)))
@@ -179,7 +180,7 @@ def _block(rng: np.random.Generator, d_k: int, n_keys: int):
     yield (additive.name, "none", "within_row_variance"), scores.var(axis=-1, ddof=1)
 
 
-def _exact(d_k: int) -> dict[tuple, float]:
+def _exact(d_k: int) -> dict[tuple[Any, ...], float]:
     additive = kernels.Additive.name
     known = {
         (kernels.RELU.name, BETWEEN, "total_variation_between_scales"): 0.0,

@@ -5,6 +5,7 @@ Half-frozen is where E Σp² = ½. All means are over ‖q‖, whose square is c
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sqrtdk.theory import gaussian_rows
 from sqrtdk.theory.asymptotics import critical_spread
@@ -35,7 +36,7 @@ COLUMNS = (
 """Columns of phase_map.csv, which has no row where no scale rule is a constant factor."""
 
 
-def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> list[dict]:
+def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> list[dict[str, Any]]:
     """Return a row for each scale rule, number of keys and width: how many keys share the attention.
 
     effective_keys is 1/E Σp², effective_share that over n, and frozen where E Σp² is at least ½.
@@ -56,7 +57,7 @@ def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> 
     return rows
 
 
-def freezing_frontier(averages: Mapping[int, Interpolated]) -> list[dict]:
+def freezing_frontier(averages: Mapping[int, Interpolated]) -> list[dict[str, Any]]:
     """Return for each number of keys the spread, and the widths of unscaled heads, at which a row is half-frozen.
 
     Of two keys Σp² is never below ½, so that they have none.
@@ -64,7 +65,7 @@ def freezing_frontier(averages: Mapping[int, Interpolated]) -> list[dict]:
     return [{"n_keys": n, "critical_std": critical_spread(n), **_half(n, of)} for n, of in averages.items()]
 
 
-def _half(n_keys: int, averages_of: Interpolated) -> dict:
+def _half(n_keys: int, averages_of: Interpolated) -> dict[str, Any]:
     if n_keys < 3:
         return dict.fromkeys(("half_std", "half_d_k_fixed_norm", "least_d_k_fixed_norm", "half_d_k", "least_d_k"))
     std = solve(lambda s: float(averages_of("participation", s)), HALF, *_SCALES)
@@ -78,12 +79,12 @@ def _half(n_keys: int, averages_of: Interpolated) -> dict:
     }
 
 
-def entropy_scales(averages: Mapping[int, Interpolated]) -> list[dict]:
+def entropy_scales(averages: Mapping[int, Interpolated]) -> list[dict[str, Any]]:
     """Return the scale c*(n, d_k) that gives each chosen mean entropy, with the entropy that it does give."""
     return [row for n, of in averages.items() for d_k in ENTROPY_D_K for row in _entropy_rows(n, d_k, of)]
 
 
-def _entropy_rows(n_keys: int, d_k: int, averages_of: Interpolated) -> list[dict]:
+def _entropy_rows(n_keys: int, d_k: int, averages_of: Interpolated) -> list[dict[str, Any]]:
     mixed, most = standard_normal(d_k), math.log(n_keys)
 
     def entropy(scale: float) -> float:

@@ -11,6 +11,7 @@ Both are averages of F(X)^{n−1} with a distribution function F and a random X,
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -148,7 +149,7 @@ def simulate(
     return weight, retrieved
 
 
-def table(cosines: Sequence[float], scalings: Sequence[str], n_others: int, seed: int) -> tuple[list, list]:
+def table(cosines: Sequence[float], scalings: Sequence[str], n_others: int, seed: int) -> tuple[list[Any], list[Any]]:
     """Return the rows of planted_key.csv and of planted_capacity.csv.
 
     At most `n_others` other keys are drawn for each d_k and number of keys. Where that is less than MIN_BLOCKS blocks
@@ -174,7 +175,9 @@ def table(cosines: Sequence[float], scalings: Sequence[str], n_others: int, seed
     return keys, capacities
 
 
-def _estimates(d_k: int, n_keys: int, cosines, scalings, n_others: int, seed: int) -> dict[tuple, dict]:
+def _estimates(
+    d_k: int, n_keys: int, cosines: Sequence[float], scalings: Sequence[str], n_others: int, seed: int
+) -> dict[tuple[Any, ...], dict[str, Any]]:
     """Return the Monte-Carlo columns by cosine and scale rule, the rule None for the retrieval; empty if too costly."""
     n_blocks = min(MAX_BLOCKS, n_others // n_keys)
     if n_blocks < MIN_BLOCKS or n_keys not in SIMULATED:
@@ -189,7 +192,7 @@ def _estimates(d_k: int, n_keys: int, cosines, scalings, n_others: int, seed: in
     return found
 
 
-def _capacity(d_k: int, rho: float, scaling: str | None, laws: dict) -> dict:
+def _capacity(d_k: int, rho: float, scaling: str | None, laws: dict[str, Any]) -> dict[str, Any]:
     row = dict(d_k=d_k, rho=rho, scaling=scaling, measure="weight" if scaling else "retrieved")
     factors = {parse(scaling).factor(d_k, n) for n in N_KEYS} if scaling else {None}
     if len(factors) > 1:

@@ -7,6 +7,7 @@ infinite, or nan in float8_e4m3fn, which has no infinity. All arithmetic in betw
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -179,7 +180,7 @@ def exact(form: Format, place: str, measure: str, d_k: int, factor: float) -> fl
     return None
 
 
-def simulate(d_k: int, n_logits: int, seed: int) -> list[dict]:
+def simulate(d_k: int, n_logits: int, seed: int) -> list[dict[str, Any]]:
     """Measure every format at one width, for standard normal q and k; all see the same numbers.
 
     Returns:
@@ -193,7 +194,7 @@ def simulate(d_k: int, n_logits: int, seed: int) -> list[dict]:
     batch = max(1, BATCH_SCALARS // scalars)
     rng = streams.generator(seed, "precision", d_k)
     factors = {rule: parse(rule).factor(d_k, N_KEYS) for rule in RULES}
-    blocks: dict[tuple, list] = {}
+    blocks: dict[tuple[Any, ...], list[Any]] = {}
     for first in range(0, n_blocks, batch):
         n = min(batch, n_blocks - first)
         q = streams.standard_normal(rng, (n, n_queries, d_k))

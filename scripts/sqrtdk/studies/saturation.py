@@ -5,6 +5,7 @@ Rows of a block share their keys, so every standard error comes from between blo
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def treatment(text: str, d_k: int, n_keys: int) -> float | Variant:
 
 def _row_values(
     ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream
-) -> Iterator[tuple[float | Variant, dict]]:
+) -> Iterator[tuple[float | Variant, dict[str, Any]]]:
     """Yield (treatment, measure name -> (batch, rows) array), batch by batch, of the blocks that the treatment gets."""
     if plan.piece:
         yield from _streamed_row_values(ensemble, d_k, plan, rng, rng_upstream)
@@ -106,7 +107,7 @@ def _row_values(
 
 def _variant_norms(
     variant: Variant, row, upstream: np.ndarray, scores: np.ndarray, scaled, q: np.ndarray, k: np.ndarray, n_pulled: int
-) -> tuple:
+) -> tuple[Any, ...]:
     """Return what gradients.norms does, for the first rows of each block, as many as `upstream` has.
 
     Of a rule over a whole head the loss is that of these rows.
@@ -122,7 +123,7 @@ def _variant_norms(
 
 def _streamed_row_values(
     ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream
-) -> Iterator[tuple[float, dict]]:
+) -> Iterator[tuple[float, dict[str, Any]]]:
     """Do the same for rows that are never held whole, without the measures that need them whole."""
     shape, factors = (plan.batch, plan.n_queries), list(plan.shares)
     for _ in range(0, plan.most, plan.batch):
@@ -142,7 +143,7 @@ def _streamed_row_values(
             yield factor, values | _by_name(summary.norms(i, query_norm))
 
 
-def _by_name(norms: list[tuple]) -> dict[str, np.ndarray]:
+def _by_name(norms: list[tuple[Any, ...]]) -> dict[str, np.ndarray]:
     return {
         name + suffix: norm
         for suffix, triple in zip(("", VALUES), norms, strict=True)
@@ -155,7 +156,7 @@ def _simulate(
 ) -> dict[float | Variant, dict[str, np.ndarray]]:
     """Return treatment -> measure name -> values (blocks, rows), from the streams of this identity."""
     rng, rng_upstream = (streams.generator(seed, "softmax", *identity, part) for part in ("qk", "upstream"))
-    batches: dict[float, list[dict]] = {factor: [] for factor in plan.shares}
+    batches: dict[float, list[dict[str, Any]]] = {factor: [] for factor in plan.shares}
     for factor, values in _row_values(ensemble, d_k, plan, rng, rng_upstream):
         batches[factor].append(values)
     return {
@@ -172,7 +173,7 @@ def simulate_cell(
     seed: int,
     name: str,
     n_logits: int = N_LOGITS,
-) -> tuple[list[dict], list[dict], list[dict]]:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """Simulate the attention rows of one ensemble at one d_k; return rows on saturation, gradients and their spread.
 
     All scale rules see the same q, k and upstream gradients. Each number of keys has its own streams, so that adding
@@ -215,7 +216,7 @@ def simulate_cell(
     return saturation_rows, gradient_rows, distribution_rows
 
 
-def _summary(measure: str, values: np.ndarray | None, how: str) -> dict:
+def _summary(measure: str, values: np.ndarray | None, how: str) -> dict[str, Any]:
     """Return estimate and error, whether the error can be trusted, and whether it meets its goal."""
     if values is None:
         return dict(estimate=None, se=None, trusted=None, precise=None)
@@ -237,19 +238,21 @@ def is_nearly_normal(block_means: np.ndarray) -> bool:
     return bool(abs(np.mean(deviations**3)) / spread**1.5 <= TRUSTED_SKEWNESS * math.sqrt(len(block_means)))
 
 
-def _saturation_row(measure: str, how: str, values: np.ndarray | None) -> dict:
+def _saturation_row(measure: str, how: str, values: np.ndarray | None) -> dict[str, Any]:
     size = (0, 0) if values is None else (values.size, len(values))
     # An exact value is joined when the cells are collected.
     return _in_order(measure, _summary(measure, values, how), {}, *size)
 
 
-def _gradient_row(measure: str, values: np.ndarray) -> dict:
+def _gradient_row(measure: str, values: np.ndarray) -> dict[str, Any]:
     centre, centre_se = distribution.median(values)
     middle = dict(median=centre, median_se=centre_se)
     return _in_order(measure, _summary(measure, values, "rms"), middle, values.size, len(values))
 
 
-def _in_order(measure: str, summary: dict, middle: dict, n_rows: int, n_blocks: int) -> dict:
+def _in_order(
+    measure: str, summary: dict[str, Any], middle: dict[str, Any], n_rows: int, n_blocks: int
+) -> dict[str, Any]:
     """Return a row of a table with its columns in their order."""
     estimate, judged = (
         {name: summary[name] for name in names} for names in (("estimate", "se"), ("trusted", "precise"))
@@ -257,7 +260,7 @@ def _in_order(measure: str, summary: dict, middle: dict, n_rows: int, n_blocks: 
     return {"measure": measure, **estimate, **middle, "theory": None, "n_rows": n_rows, "n_blocks": n_blocks, **judged}
 
 
-def _distribution_rows(measure: str, values: np.ndarray, n_keys: int) -> list[dict]:
+def _distribution_rows(measure: str, values: np.ndarray, n_keys: int) -> list[dict[str, Any]]:
     # Of a row of equal weights only ‖J‖_F and so ‖g_z‖ have a size that is known whatever q and k are.
     known = measure in ("jacobian_frobenius", "grad_logits") and n_keys > 1
     uniform = math.sqrt(n_keys - 1) / n_keys if known else None

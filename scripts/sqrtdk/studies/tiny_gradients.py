@@ -6,6 +6,7 @@ tiny, or where it is so near 1 that all other weights are; the first says nothin
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -27,7 +28,7 @@ BATCH_SCALARS = 2**21
 STEP = 0.5
 
 
-def table(n_rows: int, seed: int) -> list[dict]:
+def table(n_rows: int, seed: int) -> list[dict[str, Any]]:
     """Return the rows of tiny_gradients.csv from about `n_rows` rows for each d_k, fewer where they cost too much."""
     rows = []
     for d_k in PUBLISHED:
@@ -52,7 +53,7 @@ def simulate(d_k: int, n_blocks: int, seed: int) -> dict[tuple[str, str, str], n
     """
     rng = streams.generator(seed, "tiny_gradients", d_k)
     batch = max(1, BATCH_SCALARS // (2 * N_KEYS * d_k))
-    parts: dict[tuple, list] = {}
+    parts: dict[tuple[Any, ...], list[Any]] = {}
     for first in range(0, n_blocks, batch):
         shape = (min(batch, n_blocks - first), N_KEYS, d_k)
         scores = streams.standard_normal(rng, shape) @ streams.standard_normal(rng, shape).swapaxes(-1, -2)

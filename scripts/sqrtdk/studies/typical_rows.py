@@ -1,6 +1,7 @@
 """What a row of attention weights looks like: its weights in order of size, averaged over independent rows."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ BATCH = 2**18
 
 def typical_rows(
     d_k: Sequence[int], n_keys: Sequence[int], scalings: Sequence[str], n_logits: int, seed: int
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Draw rows of q·k of independent standard normal q and k, and return their sorted weights under each scale rule.
 
     Given its query the scores of a row are independent normal with variance |q|², and |q|² is χ² with d_k degrees of
@@ -66,7 +67,7 @@ def _sorted_weights(row: softmax.Rows) -> np.ndarray:
     return top if n <= RANKS else np.column_stack([top, weights[:, :-RANKS].sum(axis=-1)])
 
 
-def _summary(weights: np.ndarray, identity: dict) -> Iterator[dict]:
+def _summary(weights: np.ndarray, identity: dict[str, Any]) -> Iterator[dict[str, Any]]:
     n_rows, places = weights.shape
     quantiles = np.quantile(weights, QUANTILES, axis=0)
     for place in range(places):

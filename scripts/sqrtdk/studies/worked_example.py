@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -35,7 +36,7 @@ BATCH_LOGITS = 2**17
 STEP = 0.25
 
 
-def table(n_rows: int, seed: int) -> list[dict]:
+def table(n_rows: int, seed: int) -> list[dict[str, Any]]:
     """Return the rows of worked_example.csv.
 
     n_rows: each number of keys gets LOGITS_PER_ROW times as many logits, but no more than MAX_ROWS rows.
@@ -72,7 +73,7 @@ def triple(case: str) -> dict[str, float]:
     return named | {f"printed_weight_{i}": p for i, p in enumerate(PRINTED.get(case, ()), start=1)}
 
 
-def random_rows(n_keys: int, n_logits: int, seed: int) -> list[dict]:
+def random_rows(n_keys: int, n_logits: int, seed: int) -> list[dict[str, Any]]:
     """Simulate rows of standard normal queries and keys at d_k = D_K and return their lines of the table.
 
     The N_QUERIES rows of a block share their keys, so that every error comes from between blocks.
@@ -81,7 +82,7 @@ def random_rows(n_keys: int, n_logits: int, seed: int) -> list[dict]:
     n_blocks = n_rows // N_QUERIES
     rng = streams.generator(seed, "worked_example", n_keys)
     batch = max(1, BATCH_LOGITS // (N_QUERIES * n_keys))
-    parts: dict[tuple, list] = {}
+    parts: dict[tuple[Any, ...], list[Any]] = {}
     for first in range(0, n_blocks, batch):
         size = min(batch, n_blocks - first)
         q = streams.standard_normal(rng, (size, N_QUERIES, D_K))
@@ -107,7 +108,7 @@ def _rms(values: np.ndarray) -> tuple[float, float]:
     return distribution.rms(np.mean(values**2, axis=1))
 
 
-_SUMMARIES: dict[str, Callable] = {
+_SUMMARIES: dict[str, Callable[..., Any]] = {
     "score_spread": _rms,
     "jacobian_frobenius": _rms,
     "jacobian_frobenius_median": distribution.median,
@@ -117,7 +118,7 @@ _SUMMARIES: dict[str, Callable] = {
 """How rows are summarised, where not by their mean."""
 
 
-def _measured(q: np.ndarray, k: np.ndarray, upstream: np.ndarray) -> dict[tuple, np.ndarray]:
+def _measured(q: np.ndarray, k: np.ndarray, upstream: np.ndarray) -> dict[tuple[Any, ...], np.ndarray]:
     """Return measures of rows, (blocks, queries), by (scale rule, measure), with no rule for what is said of scores."""
     scores = (q @ k.swapaxes(-1, -2)).astype(np.float64)
     ranked = softmax.rank(scores)

@@ -6,6 +6,8 @@ order 1/ln n; the exact averages at finite n are in `random_energy`. Every funct
 standard deviations s, and returns a dict from measure to array, NaN where s is outside its phase.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
@@ -83,7 +85,7 @@ APPROXIMATIONS = {"hot": hot, "frozen": frozen, "hazard": hazard_corrected}
 TOLERANCES = (0.05, 0.1)
 
 
-def ranges(n_keys: int, spread: np.ndarray, exact: dict[str, np.ndarray]) -> list[dict]:
+def ranges(n_keys: int, spread: np.ndarray, exact: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Measure where each approximation is good: a row for each approximation, measure and tolerance.
 
     Args:

@@ -6,6 +6,7 @@ Rows are independent of each other, so every standard error is the plain one bet
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -49,7 +50,7 @@ ROW_MEASURES = (
 )
 
 
-def exact(averages: Mapping) -> dict:
+def exact(averages: Mapping[str, Any]) -> dict[str, Any]:
     """Return the exact values of the measures that have one, from `vars` of random_energy.Averages, or arrays so named.
 
     `identity` is 0 at any s.
@@ -187,7 +188,7 @@ def median(values: np.ndarray) -> tuple[float, float]:
     return float(centre), float(width / (2 * 1.96))
 
 
-def simulate(n_keys: int, spreads: Sequence[float], seed: int, n_draws: int = N_DRAWS) -> list[dict]:
+def simulate(n_keys: int, spreads: Sequence[float], seed: int, n_draws: int = N_DRAWS) -> list[dict[str, Any]]:
     """Simulate rows of one number of keys for all standard deviations of the logits.
 
     The streams belong to the number of keys alone, so that another s leaves every other number as it is.
@@ -255,7 +256,7 @@ def _simulate_spectral(n_keys: int, spreads: Sequence[float], rng: np.random.Gen
     return running
 
 
-def _estimate(measure: str, mean: float, se: float, skewness: float, n_rows: int) -> dict:
+def _estimate(measure: str, mean: float, se: float, skewness: float, n_rows: int) -> dict[str, Any]:
     """Return the part of a row that says what was found; a mean square gives its root."""
     if measure in SQUARES:
         measure, mean, se = SQUARES[measure], mean**0.5, se / (2 * mean**0.5)

@@ -39,7 +39,7 @@ def sink(n_keys: int, spread: float, b: float) -> dict[str, float]:
     with np.errstate(under="ignore", over="ignore"):
         a0 = np.exp(np.minimum(b - u, 700.0))
 
-        def integral(product, others):
+        def integral(product: np.ndarray, others: int) -> float:
             return float(np.sum(product * np.exp(others * log_phi - a0)) * step)
 
         null = integral(a0, n)

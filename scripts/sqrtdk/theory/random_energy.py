@@ -12,6 +12,7 @@ None of the averages below cancels, from uniform to one-hot rows.
 import csv
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -56,7 +57,7 @@ def averages(n_keys: int, spread: float) -> Averages:
     log_phi, excess, moments = inner(u, s)
     (m1, m2, m3), (x1, x2), xx2 = moments
 
-    def integral(product, others):
+    def integral(product: np.ndarray, others: int) -> float:
         with np.errstate(under="ignore"):
             return float(np.sum(product * np.exp(others * log_phi)) * step)
 
@@ -85,7 +86,7 @@ def averages(n_keys: int, spread: float) -> Averages:
     return Averages(participation, cube, jacobian, trace, log_partition, entropy, pull / s**2)
 
 
-def inner(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, tuple]:
+def inner(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
     """Return on the grid u: ln φ, ln φ + e^{−u}, and with x = ln a the E a^k e^{−a}, E x a^k e^{−a}, E x² a² e^{−a}."""
     with np.errstate(under="ignore", over="ignore", invalid="ignore", divide="ignore"):
         t = np.exp(-u)
@@ -129,7 +130,7 @@ BENT, KNOTS, FAR_KNOTS = 96.0, 180, 25
 COLUMNS = ("spread", "participation", "cube", "jacobian_square", "trace", "log_partition", "entropy", "pull")
 
 
-def tabulate(n_keys: int) -> list[dict]:
+def tabulate(n_keys: int) -> list[dict[str, Any]]:
     """Return the averages on the knots from which they are interpolated, s = 0 to MAX_SPREAD, one row for each."""
     near, far = np.arcsinh([BENT, MAX_SPREAD])
     spreads = np.sinh(np.concatenate([np.linspace(0, near, KNOTS), np.linspace(near, far, FAR_KNOTS + 1)[1:]]))

@@ -7,11 +7,13 @@ import difflib
 import functools
 import importlib
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from sqrtdk.sampling.ensembles.base import number_text
+from sqrtdk.sampling.ensembles.base import Parameter, number_text
 from sqrtdk.variants import sizes
 from sqrtdk.variants.scalings import SCALINGS, Scaling
 from sqrtdk.variants.transforms import TRANSFORMS, Transform
@@ -39,7 +41,7 @@ class Variant:
 
     text: str
     scaling: Scaling
-    values: tuple
+    values: tuple[Any, ...]
     transforms: tuple[tuple[Transform, float], ...] = ()
     normaliser: object | None = None
 
@@ -49,7 +51,7 @@ class Variant:
             return None
         return self._number(self.scaling.factor, d_k, n_keys)
 
-    def _number(self, function, d_k: int, n_keys: int) -> float:
+    def _number(self, function: Callable[..., float], d_k: int, n_keys: int) -> float:
         return float(function(d_k, n_keys, **dict(self.values)))
 
     def scale(self, scores: np.ndarray, q: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -209,7 +211,7 @@ def allowed() -> str:
     )
 
 
-def _normalisers() -> dict:
+def _normalisers() -> dict[str, Any]:
     # No import that a reader of the source can follow: only what measures normalisers depends on them, and says so.
     return importlib.import_module(f"{__package__}.normalisers").NORMALISERS
 
@@ -251,7 +253,7 @@ def kind(text: str) -> str:
     return "transform" if variant.transforms else variant.scaling.kind
 
 
-def all_names(extra) -> list[str]:
+def all_names(extra: Iterable[str]) -> list[str]:
     """Return every scale rule at its default parameters, then the extra variants, each once in canonical spelling."""
     return list(dict.fromkeys([*SCALINGS, *(parse(text).text for text in extra)]))
 
@@ -270,7 +272,7 @@ def _call(piece: str) -> tuple[str, dict[str, str]]:
     return found["name"].strip(), arguments
 
 
-def _bind(name: str, parameters, given: dict[str, str]) -> tuple:
+def _bind(name: str, parameters: Sequence[Parameter], given: dict[str, str]) -> tuple[Any, ...]:
     """Return (parameter, value) pairs of a piece, its defaults filled in."""
     by_name = {parameter.name: parameter for parameter in parameters}
     for key in given:
@@ -286,13 +288,13 @@ def _bind(name: str, parameters, given: dict[str, str]) -> tuple:
     return tuple(values)
 
 
-def _spell(name: str, parameters, values) -> str:
+def _spell(name: str, parameters: Sequence[Parameter], values: Sequence[float]) -> str:
     changed = [
         f"{key}={number_text(value)}" for (key, value), p in zip(values, parameters, strict=True) if value != p.default
     ]
     return f"{name}({', '.join(changed)})" if changed else name
 
 
-def _unknown(kind: str, name: str, known) -> VariantError:
+def _unknown(kind: str, name: str, known: Iterable[str]) -> VariantError:
     close = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
     return VariantError(f"no {kind} {name!r}; there are {', '.join(known)}", next(iter(close), None))

@@ -31,11 +31,11 @@ class Size:
     limit: float
 
 
-def _std_gradient(x: np.ndarray, h: np.ndarray):
+def _std_gradient(x: np.ndarray, h: np.ndarray) -> np.ndarray:
     return (x - x.mean(axis=-1, keepdims=True)) / (x.shape[-1] * h)
 
 
-def _median_gradient(x: np.ndarray, h: np.ndarray):
+def _median_gradient(x: np.ndarray, h: np.ndarray) -> np.ndarray:
     # The middle one, or the middle two, whose mean the median is.
     n = x.shape[-1]
     order = np.argsort(np.abs(x), axis=-1)
@@ -46,7 +46,7 @@ def _median_gradient(x: np.ndarray, h: np.ndarray):
     return gradient
 
 
-def _max_gradient(x: np.ndarray, h: np.ndarray):
+def _max_gradient(x: np.ndarray, h: np.ndarray) -> np.ndarray:
     top = np.abs(x).argmax(axis=-1)[..., None]
     gradient = np.zeros_like(x)
     np.put_along_axis(gradient, top, np.sign(np.take_along_axis(x, top, axis=-1)), axis=-1)

@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from typing import NoReturn
 
 from markupsafe import Markup, escape
 
@@ -41,7 +42,7 @@ class _Formula:
         self.tokens = _TOKEN.findall(tex)
         self.at = 0
 
-    def fail(self, what: str):
+    def fail(self, what: str) -> NoReturn:
         raise ValueError(f"formula {self.tex!r}: {what}")
 
     def peek(self) -> str:
@@ -77,7 +78,8 @@ class _Formula:
         """Return an atom with its scripts, as limits above and below where it is a large operator."""
         large = self.peek()[1:] in (*_LARGE, "max", "min") and self.peek() != "\\int"
         function = self.peek() == "\\operatorname" or self.peek()[1:] in _FUNCTIONS
-        base, scripts = self.atom(), {}
+        base = self.atom()
+        scripts: dict[str, str] = {}
         while self.peek() in ("_", "^", "'"):
             sign = self.take()
             script = "<mo>′</mo>" if sign == "'" else self.atom()
@@ -203,7 +205,7 @@ def glued(html: Markup) -> Markup:
     A browser may break there.
     """
 
-    def join(match: re.Match) -> str:
+    def join(match: re.Match[str]) -> str:
         return f'<span class="together">{match[0]}</span>' if match[1] or match[3] else match[0]
 
     return Markup(_BEFORE_PERCENT.sub("\N{NO-BREAK SPACE}", _BESIDE_FORMULA.sub(join, html)))
@@ -224,7 +226,7 @@ def labelled(html: Markup) -> Markup:
     return Markup(named)
 
 
-def _spoken(element) -> str:
+def _spoken(element: ET.Element) -> str:
     if element.tag == "mspace":
         return " "
     parts = [_spoken(child) for child in element if child.tag != "annotation"]

@@ -1,6 +1,7 @@
 """Spelled numbers: every value rounded by its own error, the same in captions, texts, tables and languages."""
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Decimal
 
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -9,7 +10,7 @@ _MOST_DIGITS = 9
 NOT_AVAILABLE = "n/a"
 
 
-def _missing(value) -> bool:
+def _missing(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
@@ -71,7 +72,7 @@ def significant(value: float, digits: int = 3) -> str:
     return _signed(f"{_round(float(rounded), min(exponent - digits + 1, 0)):f}")
 
 
-def _with_error(value: float, se: float, spell) -> str:
+def _with_error(value: float, se: float, spell: Callable[[Decimal, Decimal, int, str], str]) -> str:
     place = _error_place(se)
     top = max(_exponent(_round(value, place)) if _round(value, place) else place, _error_exponent(se, place))
     if _scientific(10.0**top, place):
@@ -95,7 +96,7 @@ def _plus_minus(value: Decimal, error: Decimal, place: int, power: str) -> str:
     return f"({text}) × {power}" if power else text
 
 
-def _spelled(value: float, se: float, spell) -> str:
+def _spelled(value: float, se: float, spell: Callable[[Decimal, Decimal, int, str], str]) -> str:
     if _missing(value) or math.isinf(value):
         return significant(value)
     if _missing(se) or se <= 0 or math.isinf(se):

@@ -42,7 +42,7 @@ class Phrases:
         return None
 
     @cached_property
-    def patterns(self) -> list[tuple[str, re.Pattern, str]]:
+    def patterns(self) -> list[tuple[str, re.Pattern[str], str]]:
         """The phrases with placeholders; those of several phrases twice, as where one ends can depend on the next."""
         found = []
         for english, other in self.catalogue.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Sentence:
 class Listing:
     """Several values joined as the language joins them: `and` (a, b and c), `comma` or `semicolon`."""
 
-    items: tuple
+    items: tuple[Any, ...]
     kind: str = "and"
 
 

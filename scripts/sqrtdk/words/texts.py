@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from markupsafe import Markup
@@ -12,12 +13,13 @@ from sqrtdk.words.phrases import Phrases
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
 
-def tree(sources: Mapping[str, str], language: str) -> dict:
+def tree(sources: Mapping[str, str], language: str) -> dict[str, Any]:
     """Return the words of a language from the report's sources, all `words/<language>/*.yaml`; no key stands twice.
 
     Raises MissingPart where there is no such file.
     """
-    found, owner = {}, {}
+    found: dict[str, Any] = {}
+    owner: dict[str, str] = {}
     for name in sorted(sources):
         if re.fullmatch(rf"words/{re.escape(language)}/[\w-]+\.yaml", name):
             for key, entry in (yaml.safe_load(sources[name]) or {}).items():
@@ -29,7 +31,7 @@ def tree(sources: Mapping[str, str], language: str) -> dict:
     return found
 
 
-def read(report: Path, language: str) -> dict:
+def read(report: Path, language: str) -> dict[str, Any]:
     """Return the words of a language from the folder of the report's sources."""
     files = (report / "words" / language).glob("*.yaml")
     return tree({path.relative_to(report).as_posix(): path.read_text(encoding="utf-8") for path in files}, language)
@@ -44,7 +46,12 @@ class Words:
 
     markup = Markup
 
-    def __init__(self, tree: dict, references: Mapping[str, object] | None = None, constants: Mapping | None = None):
+    def __init__(
+        self,
+        tree: dict[str, Any],
+        references: Mapping[str, object] | None = None,
+        constants: Mapping[str, Any] | None = None,
+    ):
         self.tree = tree
         self.constants = constants or {}
         self.references = references or {}
@@ -52,7 +59,7 @@ class Words:
         self.used: set[str] = set()
         self.phrases = Phrases(tree.get("phrases") or {})
 
-    def entry(self, key: str):
+    def entry(self, key: str) -> Any:
         """Return what stands at a dotted key: a text, a list or a mapping."""
         here = self.tree
         for part in key.split("."):
@@ -115,7 +122,7 @@ class Words:
             raise MissingPart(f"the words at {key!r} need a value for {error}") from None
 
     def cite(self, key: str, text: str) -> str:
-        def link(match: re.Match) -> str:
+        def link(match: re.Match[str]) -> str:
             if match[1] not in self.numbers:
                 raise MissingPart(f"the words at {key!r} cite {match[1]!r}, which is not among the references")
             return f'<a class="cite" href="#ref-{match[1]}">[{self.numbers[match[1]]}]</a>'

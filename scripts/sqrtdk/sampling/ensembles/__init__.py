@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, Parameter, Problem, SpecError
 
@@ -35,7 +36,7 @@ def _load(name: str) -> bool:
     return name in REGISTRY
 
 
-def build(spec: dict) -> Ensemble:
+def build(spec: dict[str, Any]) -> Ensemble:
     """Make the ensemble that a specification such as `{"family": "student_t", "df": 6}` describes.
 
     A family that is not built in may be any continuous distribution of scipy.stats, named with its shape parameters.
@@ -69,7 +70,7 @@ def _nearest(name: object, known) -> str | None:
     return next(iter(difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)), None)
 
 
-def _read(parameters: tuple[Parameter, ...], spec: dict) -> dict:
+def _read(parameters: tuple[Parameter, ...], spec: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters' values, or raise SpecError with all that is unknown, missing or outside its domain."""
     by_name = {parameter.name: parameter for parameter in parameters}
     problems, values = [], {}

@@ -5,7 +5,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -120,7 +120,7 @@ class Ensemble(abc.ABC):
         return tuple(Parameter(field.name, **field.metadata) for field in dataclasses.fields(cls))
 
     @property
-    def spec(self) -> dict:
+    def spec(self) -> dict[str, Any]:
         """The specification that builds this ensemble."""
         return {"family": self.family, **dataclasses.asdict(self)}
 

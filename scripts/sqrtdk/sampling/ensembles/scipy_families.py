@@ -4,7 +4,7 @@ import math
 import time
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import integrate, special, stats
@@ -110,7 +110,7 @@ class ScipyIid(Iid):
         return f"independent components of scipy.stats.{self.distribution}"
 
     @property
-    def spec(self) -> dict:
+    def spec(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("query_mean", "key_mean", "query_sd", "key_sd")}
         return {"family": self.distribution, **dict(self.shapes), **own}
 
