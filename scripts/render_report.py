@@ -12,7 +12,7 @@ from sqrtdk.figures import inline
 from sqrtdk.report import answers, contents, explore, rendering, training_answers
 from sqrtdk.report.article import design, five_sentences, questions, workflow
 from sqrtdk.report.provenance import report_entry
-from sqrtdk.report.tables import making
+from sqrtdk.report.tables.moments import simulated
 from sqrtdk.results.reading import read
 from sqrtdk.words import numbers
 
@@ -42,15 +42,15 @@ def render_report(
     follows = answers.follows(frames, at) | training_answers.follows(frames)
     sheet = inline.Sheet()
     shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent, sheet)]
-    simulated = making.simulated(frames["moments"])
+    moments = simulated(frames["moments"])
     found = contents.report_tables(frames, longer, configuration, language)
     context = {
         "title": title,
         "version": __version__,
         "summary": {
-            "ensembles": simulated["ensemble"].nunique(),
-            "first": simulated["d_k"].min(),
-            "last": simulated["d_k"].max(),
+            "ensembles": moments["ensemble"].nunique(),
+            "first": moments["d_k"].min(),
+            "last": moments["d_k"].max(),
             "heads": len(frames["real_heads"]),
         },
         "setting": at,

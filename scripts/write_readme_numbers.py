@@ -8,6 +8,7 @@ from pathlib import Path
 from program import run, write_bytes, write_text
 from sqrtdk import __version__
 from sqrtdk.report import answers
+from sqrtdk.report.setting import choose
 from sqrtdk.results import reading
 from sqrtdk.words import texts
 
@@ -37,7 +38,7 @@ def write_readme_numbers(
     figure = json.loads(record.read_text(encoding="utf-8"))
     say = texts.Words(texts.read(report, "en"))
     specs = provenance["configuration"]["ensembles"]
-    setting = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
+    setting = choose(frames["moments"], frames["softmax_saturation"], specs)
     topics = {
         markdown(say.text(f"answer.headings.{topic}"), {}): " ".join(
             markdown(say.text(sentence.key), {name: say.spell(value, False) for name, value in sentence.values.items()})

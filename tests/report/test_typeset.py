@@ -15,7 +15,7 @@ from sqrtdk.report import contents, rendering
 from sqrtdk.report.latex import ledger as claims_in_tex
 from sqrtdk.report.latex import tables as latex_tables
 from sqrtdk.report.latex import text as latex
-from sqrtdk.report.tables.making import Cell, Table
+from sqrtdk.report.tables.cells import Cell, Table
 from sqrtdk.results import reading
 from sqrtdk.words import texts
 

@@ -3,7 +3,7 @@
 import synthetic_results
 import synthetic_vanishing
 
-from sqrtdk.report.answers import Setting
+from sqrtdk.report.setting import Setting
 from sqrtdk.sampling import laws
 
 MOMENTS = synthetic_results.moments()

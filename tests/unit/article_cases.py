@@ -15,8 +15,8 @@ import synthetic_results
 import synthetic_start
 import synthetic_training
 
-from sqrtdk.report import answers
 from sqrtdk.report.article import design, five_sentences, practice, questions
+from sqrtdk.report.setting import Setting, choose
 from sqrtdk.sampling import laws
 from sqrtdk.studies import normalisation
 from sqrtdk.words import texts
@@ -71,8 +71,8 @@ def shipped(verdict: str = "same") -> dict[str, pd.DataFrame]:
     return {"training_verdicts": every.assign(verdict=WORDS_OF_VERDICTS[verdict])}
 
 
-def setting(tables: dict[str, pd.DataFrame]) -> answers.Setting:
-    return answers.setting(tables["moments"], tables["softmax_saturation"], SPECS)
+def setting(tables: dict[str, pd.DataFrame]) -> Setting:
+    return choose(tables["moments"], tables["softmax_saturation"], SPECS)
 
 
 def put(frame: pd.DataFrame, values: dict, **where) -> pd.DataFrame:

@@ -9,8 +9,10 @@ import pytest
 import synthetic_results
 from answer_cases import AT, FITS, GRADIENTS, MOMENTS, SATURATION, VERDICTS
 
+from sqrtdk.figures.selection import nearest
 from sqrtdk.report import answers, calibrating
-from sqrtdk.report.answers import Setting, compare
+from sqrtdk.report.comparing import agreement, compare
+from sqrtdk.report.setting import Setting, choose
 from sqrtdk.words.sentences import Sentence
 
 SPECS = {"gaussian": {"family": "gaussian"}}
@@ -58,22 +60,22 @@ def test_a_difference_counts_beyond_three_combined_errors(value, se, other, othe
     ],
 )
 def test_agreement_with_an_exact_value(value, se, exact, verdict):
-    assert answers.agreement(value, se, exact) == verdict
+    assert agreement(value, se, exact) == verdict
 
 
 @pytest.mark.parametrize(
     ("values", "wanted", "found"), [([1, 64, 4096], 64, 64), ([32, 128], 64, 32), ([10, 100], 64, 100), ([7], 64, 7)]
 )
 def test_nearest_in_ratio(values, wanted, found):
-    assert answers.nearest(values, wanted) == found
+    assert nearest(values, wanted) == found
 
 
 def test_setting_prefers_standard_gaussian_components():
     moments = synthetic_results.moments(("laplace", "gaussian", "shifted"))
     saturation = synthetic_results.softmax_saturation(("laplace", "gaussian", "shifted"), n_rows=20)
     specs = {"laplace": {"family": "laplace"}, "gaussian": {"family": "gaussian", "query_mean": 1.0}}
-    assert answers.setting(moments, saturation, specs | {"shifted": {"family": "gaussian"}}).ensemble == "shifted"
-    assert answers.setting(moments, saturation, specs | {"shifted": {"family": "laplace"}}).ensemble == "laplace"
+    assert choose(moments, saturation, specs | {"shifted": {"family": "gaussian"}}).ensemble == "shifted"
+    assert choose(moments, saturation, specs | {"shifted": {"family": "laplace"}}).ensemble == "laplace"
 
 
 @pytest.mark.parametrize(
@@ -86,14 +88,14 @@ def test_setting_prefers_standard_gaussian_components():
     ],
 )
 def test_setting_knows_which_rules_the_run_has(rules, scaled, plain):
-    found = answers.setting(MOMENTS, SATURATION[SATURATION["scaling"].isin(rules)], SPECS)
+    found = choose(MOMENTS, SATURATION[SATURATION["scaling"].isin(rules)], SPECS)
     assert (found.scaled, found.plain) == (scaled, plain)
 
 
 def test_setting_says_when_it_is_not_what_was_asked():
     assert AT.sentences == []
     saturation = synthetic_results.softmax_saturation(("gaussian",), (16, 256), (16, 1024), n_rows=20)
-    found = answers.setting(MOMENTS, saturation, SPECS)
+    found = choose(MOMENTS, saturation, SPECS)
     assert [sentence.values for sentence in found.sentences] == [
         {"wanted": "64", "used": "16"} if sentence.key == "setting.n_keys" else {"wanted": "64", "used": str(found.d_k)}
         for sentence in found.sentences
@@ -103,9 +105,9 @@ def test_setting_says_when_it_is_not_what_was_asked():
 
 def test_setting_without_a_simulation_is_refused():
     with pytest.raises(ValueError, match="no simulated ensemble"):
-        answers.setting(MOMENTS[MOMENTS["stopped_by"] == "enumerated"], SATURATION, SPECS)
+        choose(MOMENTS[MOMENTS["stopped_by"] == "enumerated"], SATURATION, SPECS)
     with pytest.raises(ValueError, match="no row for the ensemble gaussian"):
-        answers.setting(MOMENTS, SATURATION.head(0), SPECS)
+        choose(MOMENTS, SATURATION.head(0), SPECS)
 
 
 # ---- the headline ----------------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ from article_cases import (
 from sqrtdk.figures import catalogue
 from sqrtdk.report.article import design, five_sentences, practice, questions
 from sqrtdk.report.article.points import with_ends
-from sqrtdk.report.tables import making
+from sqrtdk.report.tables.cells import pick
+from sqrtdk.report.tables.moments import simulated
 from sqrtdk.sampling import one_product
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
@@ -77,10 +78,10 @@ def test_five_sentences_say_the_numbers_of_the_tables():
     tables_ = frames()
     found = five(tables_)
     assert list(found) == ["why", "when", "softmax", "gradient", "training"]
-    row = making.pick(tables_["moments"], "moments.csv", ensemble="gaussian", d_k=64)
+    row = pick(tables_["moments"], "moments.csv", ensemble="gaussian", d_k=64)
     assert found["why"].values["variance"] == numbers.plus_minus(row["variance"], row["variance_se"])
     assert found["why"].values["scaled"].startswith("1.0")
-    at = making.simulated(tables_["moments"]).query("d_k == 64").dropna(subset=["variance"])
+    at = simulated(tables_["moments"]).query("d_k == 64").dropna(subset=["variance"])
     near = ((at["variance"] / 64) ** 0.5 - 1).abs() <= 0.1
     assert (found["when"].values["count"], found["when"].values["near"]) == (str(len(at)), str(near.sum()))
     told = {one.values["name"] for one in found["when"].values["far"].items}
@@ -162,7 +163,7 @@ def test_practice_has_a_row_for_each_situation():
 def test_the_card_counts_what_is_there():
     tables_ = frames()
     card = {point.name: point.sentences for point in design.card(tables_, CONFIGURATION)}
-    cells = making.simulated(tables_["moments"])
+    cells = simulated(tables_["moments"])
     assert card["mechanisms"][0].values["cells"] == str(len(cells))
     assert card["methods"][0].values["goal"] == "0.1 %"
     reached = cells["relative_se"].between(0, 0.001, inclusive="right").sum()

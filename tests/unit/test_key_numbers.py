@@ -13,10 +13,11 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 import example
 
-from sqrtdk.report import answers, key_numbers
+from sqrtdk.report import key_numbers
 from sqrtdk.report.key_numbers import KeyNumber
 from sqrtdk.report.latex import numbers as latex_numbers
 from sqrtdk.report.macro_names import letters
+from sqrtdk.report.setting import choose
 from sqrtdk.words import texts
 from sqrtdk.words.sentences import Sentence
 
@@ -29,7 +30,7 @@ FRAMES = functools.partial(example.frames, d_k=(1, 64, 256))
 
 def numbers_of(frames=None, specs=example.SPECS) -> dict[str, KeyNumber]:
     frames = frames or FRAMES() | {"claims": pd.DataFrame({"verdict": VERDICTS, "claim": list("abcdef")})}
-    at = answers.setting(frames["moments"], frames["softmax_saturation"], specs)
+    at = choose(frames["moments"], frames["softmax_saturation"], specs)
     return {number.name: number for number in key_numbers.of_run(frames, at)}
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sqrtdk.report.tables import making, normalisers
+from sqrtdk.report.tables import normalisers
+from sqrtdk.report.tables.cells import NONE
 from sqrtdk.studies import normalisation
 from sqrtdk.studies.normalisation import measures, simulate_kernels, simulate_normalisers
 from sqrtdk.variants.normalisers import Sink, Softmax, Softmax1, Sparsemax
@@ -163,6 +164,6 @@ def test_table_of_linear_attention_has_a_dash_for_what_is_not_measured(kernel_ro
     assert found["relu"]["change"].text == "0"
     assert found["relu"]["change"].note == "0"
     for name, cells in found.items():
-        assert (cells["error_scaled"] == making.NONE) == (name != "favor+")
+        assert (cells["error_scaled"] == NONE) == (name != "favor+")
         assert cells["effective_scaled"].number
     assert table.values == {"d_k": "64", "n_keys": "64"}

@@ -275,12 +275,12 @@ def test_a_run_without_training_says_so():
     headline, follows = sentences(empty)
     assert headline == ["answer.training.none"]
     assert follows == {"training-curves": [], "training-telemetry": []}
-    assert answers.report_tables(empty, {}) == {}
+    assert answers.report_tables(empty, {}) == []
 
 
 def test_the_table_holds_every_comparison():
     tables = synthetic.tables()
-    table = answers.report_tables(tables, {})["training"]
+    (table,) = answers.report_tables(tables, {})
     assert len(table.rows) == 6
     first = table.rows[0]
     verdicts = tables["training_verdicts"].query("scaling == 'none' and d_k == 16")["verdict"]

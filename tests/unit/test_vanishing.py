@@ -8,7 +8,7 @@ import synthetic_results
 import synthetic_vanishing
 
 from sqrtdk.report import vanishing
-from sqrtdk.report.answers import Setting
+from sqrtdk.report.setting import Setting
 from sqrtdk.words import texts
 
 REPORT = Path(__file__).resolve().parents[2] / "report"

@@ -10,7 +10,7 @@ import synthetic_planted
 from scipy import integrate, special, stats
 
 from sqrtdk.report.tables import examples
-from sqrtdk.report.tables.making import NONE
+from sqrtdk.report.tables.cells import NONE
 from sqrtdk.studies import worked_example
 from sqrtdk.studies.worked_example import D_K
 from sqrtdk.words import texts

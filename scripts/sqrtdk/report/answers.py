@@ -1,110 +1,31 @@
 """The answer in numbers: which sentence of the report's words is true of this run, and the numbers that it holds."""
 
 import math
-from dataclasses import dataclass
 
 import pandas as pd
 
-from sqrtdk.report.tables import making
+from sqrtdk.report import calibrating, vanishing
+from sqrtdk.report.comparing import MARGIN, agreement, compare, ratio
+from sqrtdk.report.setting import Setting
+from sqrtdk.report.tables.cells import exact, missing, pick, text
+from sqrtdk.report.tables.moments import logit_std, simulated
 from sqrtdk.sampling import laws
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
-WANTED_D_K = 64
-"""The head width of the question; the nearest one of the run stands in where it is not simulated."""
-WANTED_N_KEYS = 64
-WANTED_SCALING = "1/sqrt(d_k)"
-DISTINCT = 3.0
-"""Two numbers differ, in the words of the report, when they are more than this many combined standard errors apart."""
-MARGIN = 0.1
-"""A head's logits count as having standard deviation 1 within this margin."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What the headline numbers are taken at: the nearest to what is asked for that the run has."""
-
-    ensemble: str
-    d_k: int
-    n_keys: int
-    scaled: str | None
-    plain: str | None
-
-    @property
-    def sentences(self) -> list[Sentence]:
-        """Say where the run cannot answer exactly what is asked."""
-        asked = (("d_k", WANTED_D_K, self.d_k), ("n_keys", WANTED_N_KEYS, self.n_keys))
-        return [
-            Sentence(f"setting.{name}", {"wanted": str(wanted), "used": str(used)})
-            for name, wanted, used in asked
-            if used != wanted
-        ]
-
-
-def nearest(values, wanted: int) -> int:
-    """Return the value nearest to the wanted one in ratio, the smaller of two that are equally near."""
-    return min(sorted(int(value) for value in set(values)), key=lambda value: abs(math.log(value / wanted)))
-
-
-def setting(moments: pd.DataFrame, saturation: pd.DataFrame, specs: dict[str, dict]) -> Setting:
-    """Choose what the headline is about: standard Gaussian components if simulated, d_k and n_keys nearest to 64.
-
-    Raises ValueError where nothing was simulated.
-    """
-    names = list(dict.fromkeys(making.simulated(moments)["ensemble"]))
-    if not names:
-        raise ValueError("the moments hold no simulated ensemble")
-    standard = [name for name in names if _is_standard_gaussian(specs.get(name, {}))]
-    ensemble = (standard or names)[0]
-    here = saturation[saturation["ensemble"] == ensemble]
-    widths = set(moments.loc[moments["ensemble"] == ensemble, "d_k"]) & set(here["d_k"])
-    if not widths:
-        raise ValueError(f"the softmax results have no row for the ensemble {ensemble}")
-    rules = list(dict.fromkeys(here["scaling"]))
-    others = [rule for rule in rules if rule != "none"]
-    return Setting(
-        ensemble,
-        nearest(widths, WANTED_D_K),
-        nearest(here["n_keys"], WANTED_N_KEYS),
-        WANTED_SCALING if WANTED_SCALING in others else (others or [None])[0],
-        "none" if "none" in rules else None,
-    )
-
-
-def _is_standard_gaussian(spec: dict) -> bool:
-    standard = {"query_mean": 0, "key_mean": 0, "query_sd": 1, "key_sd": 1}
-    return spec.get("family") == "gaussian" and all(spec.get(key, value) == value for key, value in standard.items())
-
-
-def compare(value: float, se: float, other: float, other_se: float) -> str:
-    """Return `larger`, `smaller` or `level` (not told apart): a difference counts beyond DISTINCT combined errors.
-
-    Without a number or an error on both sides they are not told apart.
-    """
-    if not abs(value - other) > DISTINCT * math.hypot(se, other_se):
-        return "level"
-    return "larger" if value > other else "smaller"
-
-
-def agreement(value: float, se: float, exact: float) -> str:
-    """Return `agrees` or `differs` against an exact value, `alone` where there is none, `unsure` without an error."""
-    if making.missing(exact) or making.missing(se):
-        return "alone" if making.missing(exact) else "unsure"
-    return "agrees" if compare(value, se, exact, 0.0) == "level" else "differs"
-
 
 def exponent(variance_laws: pd.DataFrame, setting: Setting) -> list[Sentence]:
     """Say the fitted exponent of the variance of the headline's ensemble."""
-    row = making.pick(variance_laws, "variance_laws.csv", ensemble=setting.ensemble, law="power", parameter="exponent")
+    row = pick(variance_laws, "variance_laws.csv", ensemble=setting.ensemble, law="power", parameter="exponent")
     if not row["estimable"]:
-        values = {"ensemble": setting.ensemble, "reason": Phrase(making.text(row["reason"]))}
+        values = {"ensemble": setting.ensemble, "reason": Phrase(text(row["reason"]))}
         return [Sentence("answer.exponent.not_estimable", values)]
     values = {
         "ensemble": setting.ensemble,
         "exponent": numbers.plus_minus(row["estimate"], row["se"]),
         "interval": numbers.interval(row["ci_low"], row["ci_high"]),
         "points": str(row["n_points"]),
-        "exact": making.exact(row["exact"]),
+        "exact": exact(row["exact"]),
     }
     return [Sentence(f"answer.exponent.{agreement(row['estimate'], row['se'], row['exact'])}", values)]
 
@@ -128,23 +49,21 @@ def intervals(variance_laws: pd.DataFrame) -> list[Sentence]:
 
 def variance(moments: pd.DataFrame, setting: Setting) -> list[Sentence]:
     """Say the variance at the headline's width beside the exact one, and the size of the logits that follows."""
-    row = making.pick(moments, "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
-    if making.missing(row["variance"]):
-        return [
-            Sentence("answer.variance.missing", {"d_k": str(setting.d_k), "reason": Phrase(making.text(row["reason"]))})
-        ]
-    std = making.logit_std(row, "none", setting.n_keys)
+    row = pick(moments, "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
+    if missing(row["variance"]):
+        return [Sentence("answer.variance.missing", {"d_k": str(setting.d_k), "reason": Phrase(text(row["reason"]))})]
+    std = logit_std(row, "none", setting.n_keys)
     values = {
         "d_k": str(setting.d_k),
         "ensemble": setting.ensemble,
         "variance": numbers.plus_minus(row["variance"], row["variance_se"]),
-        "exact": making.exact(row["exact_variance"]),
+        "exact": exact(row["exact_variance"]),
         "std": numbers.plus_minus(*std),
     }
     verdict = agreement(row["variance"], row["variance_se"], row["exact_variance"])
     sentences = [Sentence(f"answer.variance.{verdict}", values)]
     if setting.scaled is not None:
-        scaled = numbers.plus_minus(*making.logit_std(row, setting.scaled, setting.n_keys))
+        scaled = numbers.plus_minus(*logit_std(row, setting.scaled, setting.n_keys))
         sentences.append(Sentence("answer.variance.scaled", {"rule": setting.scaled, "std": scaled}))
     return sentences
 
@@ -152,7 +71,7 @@ def variance(moments: pd.DataFrame, setting: Setting) -> list[Sentence]:
 def _two(frame: pd.DataFrame, what: str, measure: str, setting: Setting, n_keys: int) -> tuple[dict, dict]:
     """Return the rows of a measure without and with the headline's scale rule."""
     where = {"ensemble": setting.ensemble, "d_k": setting.d_k, "n_keys": n_keys, "measure": measure}
-    return tuple(making.pick(frame, what, scaling=rule, **where) for rule in (setting.plain, setting.scaled))
+    return tuple(pick(frame, what, scaling=rule, **where) for rule in (setting.plain, setting.scaled))
 
 
 def softmax(saturation: pd.DataFrame, setting: Setting) -> list[Sentence]:
@@ -187,12 +106,6 @@ def gradient(gradients: pd.DataFrame, setting: Setting, measure: str) -> list[Se
         }
         sentences.append(Sentence(f"answer.gradient.{measure}.{kind}.{verdict}", values))
     return [*sentences, Sentence(f"answer.gradient.together.{verdicts[0]}_{verdicts[1]}")]
-
-
-def ratio(value: float, other: float) -> str:
-    """Spell how many times the larger of two numbers is the smaller."""
-    small, large = sorted((abs(value), abs(other)))
-    return "∞" if small == 0 else numbers.significant(large / small, 2)
 
 
 def real_heads(frame: pd.DataFrame) -> list[Sentence]:
@@ -238,12 +151,12 @@ def selected_laws(variance_laws: pd.DataFrame) -> list[Sentence]:
 
 def spread(moments: pd.DataFrame, setting: Setting) -> list[Sentence]:
     """Say between which standard deviations the scale rule leaves the logits of the ensembles, at the largest width."""
-    rows = making.simulated(moments).dropna(subset=["variance"])
+    rows = simulated(moments).dropna(subset=["variance"])
     if setting.scaled is None or rows.empty:
         return []
     d_k = int(rows["d_k"].max())
     rows = rows[rows["d_k"] == d_k].sort_values("variance", kind="stable").to_dict("records")
-    stds = [making.logit_std(row, setting.scaled, setting.n_keys) for row in rows]
+    stds = [logit_std(row, setting.scaled, setting.n_keys) for row in rows]
     values = {
         "d_k": str(d_k),
         "rule": setting.scaled,
@@ -257,15 +170,15 @@ def spread(moments: pd.DataFrame, setting: Setting) -> list[Sentence]:
 
 def shape(moments: pd.DataFrame, setting: Setting) -> list[Sentence]:
     """Say how far the score of the headline's ensemble is from a normal one, at the headline's width."""
-    row = making.pick(moments, "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
-    if making.missing(row["excess_kurtosis"]):
+    row = pick(moments, "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
+    if missing(row["excess_kurtosis"]):
         return []
     verdict = agreement(row["excess_kurtosis"], row["excess_kurtosis_se"], row["exact_excess_kurtosis"])
     values = {
         "ensemble": setting.ensemble,
         "d_k": str(setting.d_k),
         "kurtosis": numbers.plus_minus(row["excess_kurtosis"], row["excess_kurtosis_se"]),
-        "exact": making.exact(row["exact_excess_kurtosis"]),
+        "exact": exact(row["exact_excess_kurtosis"]),
     }
     return [Sentence(f"follows.shape.{verdict}", values)]
 
@@ -297,7 +210,7 @@ def gradient_by_keys(gradients: pd.DataFrame, setting: Setting) -> list[Sentence
     few, many = int(keys.min()), int(keys.max())
     if few == many or setting.scaled is None:
         return []
-    rows = [making.pick(gradients, "gradient_magnitude.csv", n_keys=n_keys, **where) for n_keys in (many, few)]
+    rows = [pick(gradients, "gradient_magnitude.csv", n_keys=n_keys, **where) for n_keys in (many, few)]
     verdict = compare(*(row[column] for row in rows for column in ("estimate", "se")))
     values = {"few": str(few), "many": str(many), "rule": setting.scaled, "d_k": str(setting.d_k)}
     for name, row in zip(("value_many", "value_few"), rows, strict=True):
@@ -307,7 +220,7 @@ def gradient_by_keys(gradients: pd.DataFrame, setting: Setting) -> list[Sentence
 
 def tails(moments: pd.DataFrame) -> list[Sentence]:
     """Say how many ensembles have a nearly normal score at the largest width, and which is the farthest from it."""
-    rows = making.simulated(moments).dropna(subset=["excess_kurtosis"])
+    rows = simulated(moments).dropna(subset=["excess_kurtosis"])
     if rows.empty:
         return []
     rows = rows[rows["d_k"] == rows["d_k"].max()]
@@ -343,8 +256,6 @@ def sharpened(heads: pd.DataFrame) -> list[Sentence]:
 
 def follows(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list[Sentence]]:
     """Return what follows from each figure, by figure id; a figure that is not here says it by its caption alone."""
-    from sqrtdk.report import calibrating
-
     moments = frames["moments"]
     return {
         "variance-law": spread(moments, setting),
@@ -360,8 +271,6 @@ def follows(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list
 
 def headline(frames: dict[str, pd.DataFrame], setting: Setting) -> dict[str, list[Sentence]]:
     """Return the answer by topic: variance, softmax, gradients, real heads, and whether its errors can be trusted."""
-    from sqrtdk.report import calibrating, vanishing
-
     moments, fits, gradients = frames["moments"], frames["variance_laws"], frames["gradient_magnitude"]
     return {
         "law": [*exponent(fits, setting), *intervals(fits)],

@@ -4,8 +4,8 @@ import math
 
 import pandas as pd
 
-from sqrtdk.report.answers import DISTINCT
-from sqrtdk.report.tables import making
+from sqrtdk.report.comparing import DISTINCT
+from sqrtdk.report.tables.moments import simulated, z_score
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
@@ -16,11 +16,11 @@ COVERED, FARTHEST = 1.959963984540054, 5.0
 def scores(frame: pd.DataFrame) -> list[float]:
     """Return the distance of each trusted estimate of the moments from its exact value, in standard errors."""
     found = []
-    for row in making.simulated(frame).to_dict("records"):
+    for row in simulated(frame).to_dict("records"):
         for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
             if quantity == "excess_kurtosis" and not row["kurtosis_trusted"]:
                 continue
-            z = making.z_score(row[quantity], row[f"{quantity}_se"], row[f"exact_{quantity}"])
+            z = z_score(row[quantity], row[f"{quantity}_se"], row[f"exact_{quantity}"])
             found += [] if z is None else [abs(z)]
     return found
 
@@ -32,7 +32,7 @@ def moments(frame: pd.DataFrame) -> list[Sentence]:
         return [Sentence("answer.calibration.none")]
     share = sum(z <= COVERED for z in found) / len(found)
     # One cell's quantities share their draws, so the binomial error counts cells.
-    allowed = DISTINCT * math.sqrt(0.95 * 0.05 / len(making.simulated(frame)))
+    allowed = DISTINCT * math.sqrt(0.95 * 0.05 / len(simulated(frame)))
     values = {
         "count": numbers.count(len(found)),
         "share": numbers.percent(share),

@@ -3,9 +3,12 @@
 import pandas as pd
 
 from sqrtdk.config.rules import specification
-from sqrtdk.report import answers, ledger, training_answers
+from sqrtdk.report import ledger, training_answers
 from sqrtdk.report.article import practice
-from sqrtdk.report.tables import making
+from sqrtdk.report.comparing import DISTINCT
+from sqrtdk.report.setting import Setting, choose
+from sqrtdk.report.tables import alternatives, examples, heads, moments, normalisers, rows, start
+from sqrtdk.report.tables.cells import Table
 from sqrtdk.rows import plan, softmax
 from sqrtdk.sampling import blocks, ensembles, laws
 from sqrtdk.theory import energy_grid
@@ -20,33 +23,60 @@ def specifications(configuration: dict) -> dict[str, dict]:
     return {name: specification(entry) for name, entry in configuration["ensembles"].items()}
 
 
-def setting(frames: dict[str, pd.DataFrame], configuration: dict) -> answers.Setting:
+def setting(frames: dict[str, pd.DataFrame], configuration: dict) -> Setting:
     """Return what the headline numbers of a run are taken at."""
-    return answers.setting(frames["moments"], frames["softmax_saturation"], specifications(configuration))
+    return choose(frames["moments"], frames["softmax_saturation"], specifications(configuration))
 
 
 def report_tables(
     frames: dict[str, pd.DataFrame], longer: dict[str, pd.DataFrame], configuration: dict, language: str
-) -> dict[str, making.Table]:
+) -> dict[str, Table | ledger.Ledger]:
     """Return the tables of the report by key, in the order of their numbers.
 
     `longer` are the tables of the longer training run that comes with the project. The claims follow the table of the
     answer; what the page folds away comes last.
     """
     specs, at = specifications(configuration), setting(frames, configuration)
+    found = (
+        rows.contrast(frames, at.ensemble, at.d_k, at.n_keys),
+        ledger.ledger(frames["claims"], language),
+        ledger.checks(frames["claim_checks"]),
+        practice.practice(frames, longer),
+        *result_tables(frames, specs, at),
+        *training_answers.report_tables(frames, longer),
+    )
+    return {table.key: table for table in sorted(found, key=lambda table: table.key in FOLDED)}
+
+
+def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict], at: Setting) -> tuple[Table, ...]:
+    """Return the tables of what was simulated, and of the heads, in their order."""
     members = {name: ensembles.build(spec) for name, spec in specs.items()}
-    found = making.report_tables(frames, specs, members, at.ensemble, at.d_k, at.n_keys)
-    found |= training_answers.report_tables(frames, longer)
-    found = {"contrast": found["contrast"], "practice": practice.practice(frames, longer)} | found
-    found = dict(sorted(found.items(), key=lambda item: item[0] in FOLDED))
-    claims = ledger.ledger(frames["claims"], language), ledger.checks(frames["claim_checks"])
-    return {"contrast": found["contrast"], **{table.key: table for table in claims}, **found}
+    ranges, power = moments.refused(frames), ("power", "exponent")
+    return (
+        moments.families(frames["moments"], specs, members, at.d_k),
+        moments.ensembles(frames["moments"], specs, at.d_k),
+        moments.laws(frames["variance_laws"], "variance_laws", power, ("affine_tail", "slope")),
+        *([] if ranges.empty else [moments.laws(ranges, "spread_laws", power, ("power_tail", "exponent"))]),
+        moments.laws(frames["mean_laws"], "mean_laws", ("linear", "slope")),
+        rows.by_rule(frames["softmax_saturation"], "saturation", at.ensemble, at.d_k),
+        rows.by_rule(frames["gradient_magnitude"], "gradients", at.ensemble, at.d_k),
+        *examples.report_tables(frames),
+        alternatives.scale_rules(frames["alternatives"]),
+        alternatives.mistakes(frames["alternatives"]),
+        normalisers.normalisers(frames["normalisers"]),
+        normalisers.linear_attention(frames["linear_attention"]),
+        start.initialisation(frames["initialisation"]),
+        start.normalisation(frames["initialisation"]),
+        start.rounding(frames["rounding"]),
+        heads.real_heads(frames["real_heads"]),
+        *heads.audit(frames["audit"]),
+    )
 
 
 def constants(configuration: dict) -> dict[str, str]:
     """Return the values that all words of the report may name."""
     return {
-        "distinct": f"{answers.DISTINCT:g}",
+        "distinct": f"{DISTINCT:g}",
         "saturated": f"{softmax.SATURATED_WEIGHT:g}",
         "vanishing": f"{softmax.VANISHING_NORM:g}",
         "most_plain": numbers.count(energy_grid.MOST_PLAIN),

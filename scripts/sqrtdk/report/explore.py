@@ -3,8 +3,9 @@
 import pandas as pd
 
 from sqrtdk.figures import style
-from sqrtdk.report import answers
-from sqrtdk.report.tables import making
+from sqrtdk.figures.selection import nearest
+from sqrtdk.report.setting import WANTED_D_K, WANTED_N_KEYS
+from sqrtdk.report.tables.cells import missing
 from sqrtdk.studies.typical_rows import RANKS
 from sqrtdk.words import numbers
 
@@ -48,7 +49,7 @@ def panel(frames: dict[str, pd.DataFrame], ensemble: str) -> dict | None:
         for name, part in (("largest", ranked.head(1)), ("rest", rest)):
             found[name].append("".join(map(numbers.with_error, part["estimate"], part["se"])))
         found["measures"].append([spelled.get(cell, "") for spelled in measured])
-    start = [answers.nearest(widths, answers.WANTED_D_K), answers.nearest(n_keys, answers.WANTED_N_KEYS), rules[0]]
+    start = [nearest(widths, WANTED_D_K), nearest(n_keys, WANTED_N_KEYS), rules[0]]
     return {"d_k": widths, "n_keys": n_keys, "scalings": rules, "start": start, "ranks": RANKS, **found}
 
 
@@ -63,6 +64,4 @@ def _spelled(frames: dict, ensemble: str, table: str, measure: str, value: str, 
     rows = frames[table]
     rows = rows[(rows["ensemble"] == ensemble) & (rows["measure"] == measure)]
     found = zip(*(rows[column] for column in (*_CELL, value, se)), strict=True)
-    return {
-        tuple(cell): numbers.with_error(number, error) for *cell, number, error in found if not making.missing(number)
-    }
+    return {tuple(cell): numbers.with_error(number, error) for *cell, number, error in found if not missing(number)}

@@ -8,9 +8,14 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from sqrtdk.report import answers, calibrating
+from sqrtdk.figures.selection import nearest
+from sqrtdk.report import calibrating
+from sqrtdk.report.comparing import MARGIN
 from sqrtdk.report.macro_names import fingerprint, letters
-from sqrtdk.report.tables import making
+from sqrtdk.report.setting import WANTED_D_K, Setting
+from sqrtdk.report.tables.cells import exact, missing, pick
+from sqrtdk.report.tables.moments import logit_std, simulated
+from sqrtdk.report.tables.rows import SATURATION_MEASURES
 from sqrtdk.rows.softmax import SATURATED_WEIGHT, VANISHING_NORM
 from sqrtdk.statistics.distribution import THRESHOLDS
 from sqrtdk.words import numbers
@@ -57,7 +62,7 @@ class KeyNumber:
             return numbers.rounded(self.value, (self.high - self.low) / (2 * calibrating.COVERED))
         if self.low is not None and not math.isfinite(self.high - self.low):
             return numbers.significant(self.value, 2)
-        return str(self.value) if self.unit == "count" else making.exact(self.value, 4)
+        return str(self.value) if self.unit == "count" else exact(self.value, 4)
 
     @property
     def identity(self) -> str:
@@ -83,7 +88,7 @@ def named(found: list[KeyNumber]) -> list[KeyNumber]:
     return unique
 
 
-def of_run(frames: dict[str, pd.DataFrame], at: answers.Setting) -> list[KeyNumber]:
+def of_run(frames: dict[str, pd.DataFrame], at: Setting) -> list[KeyNumber]:
     """Return the key numbers of a run from its result tables by name.
 
     Tables that a run need not have (claims) may be missing.
@@ -118,30 +123,30 @@ def _count(name: str, value, key: str, source: str, row: dict | None = None, hea
 
 def _cell(name: str, row: dict, keys: tuple[str, ...], columns: tuple[str, ...], said: Sentence, source: str, **more):
     """Return a number that stands in one row; `columns` are those of its value and error, or value and interval."""
-    values = [None if making.missing(row[column]) else float(row[column]) for column in columns]
+    values = [None if missing(row[column]) else float(row[column]) for column in columns]
     where = {key: row[key] for key in keys}
     ends = {"low": values[-2], "high": values[-1]} if len(columns) > 2 else {}
     se = values[1] if len(columns) in (2, 4) else None
     return KeyNumber(name, values[0], said, source, where, columns, se=se, **ends, **more)
 
 
-def _about(frames: dict, at: answers.Setting) -> Iterator[KeyNumber]:
-    simulated, heads = making.simulated(frames["moments"]), frames["real_heads"]
+def _about(frames: dict, at: Setting) -> Iterator[KeyNumber]:
+    moments, heads = simulated(frames["moments"]), frames["real_heads"]
     yield KeyNumber("Width", at.d_k, _say("width"), "softmax_saturation.csv", {"d_k": at.d_k}, ("d_k",), unit="count")
     keys = {"n_keys": at.n_keys}
     yield KeyNumber("Keys", at.n_keys, _say("keys"), "softmax_saturation.csv", keys, ("n_keys",), unit="count")
     for name, value, key in (
-        ("Ensembles", simulated["ensemble"].nunique(), "ensembles"),
-        ("Widths", simulated["d_k"].nunique(), "widths"),
-        ("NarrowestWidth", simulated["d_k"].min(), "narrowest"),
-        ("WidestWidth", simulated["d_k"].max(), "widest"),
-        ("Cells", len(simulated), "cells"),
+        ("Ensembles", moments["ensemble"].nunique(), "ensembles"),
+        ("Widths", moments["d_k"].nunique(), "widths"),
+        ("NarrowestWidth", moments["d_k"].min(), "narrowest"),
+        ("WidestWidth", moments["d_k"].max(), "widest"),
+        ("Cells", len(moments), "cells"),
     ):
         yield _count(name, value, key, "moments.csv", {})
     yield _count("Heads", len(heads), "heads", "real_heads.csv", {})
 
 
-def _laws(fits: pd.DataFrame, moments: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumber]:
+def _laws(fits: pd.DataFrame, moments: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
     exponents = fits[(fits["law"] == "power") & (fits["parameter"] == "exponent")]
     rows = [row for row in exponents.to_dict("records") if row["estimable"]]
     keys, columns = ("ensemble", "law", "parameter"), ("estimate", "se", "ci_low", "ci_high")
@@ -153,73 +158,73 @@ def _laws(fits: pd.DataFrame, moments: pd.DataFrame, at: answers.Setting) -> Ite
             n=int(row["n_points"]),
             headline=own,
         )
-        if own and not making.missing(row["exact"]):
+        if own and not missing(row["exact"]):
             said = _say("exponent_exact", ensemble=row["ensemble"])
             yield _cell("ExactExponent", row, keys, ("exact",), said, "variance_laws.csv")
     inside = sum(row["ci_low"] <= 1 <= row["ci_high"] for row in rows)
     where = {"law": "power", "parameter": "exponent", "estimable": True}
     yield _count("ExponentsEstimable", len(rows), "exponents", "variance_laws.csv", where)
     yield _count("ExponentsWithOne", inside, "exponents_inside", "variance_laws.csv", where, headline=True)
-    for row in making.simulated(moments)[lambda frame: frame["d_k"] == at.d_k].to_dict("records"):
+    for row in simulated(moments)[lambda frame: frame["d_k"] == at.d_k].to_dict("records"):
         said = {"ensemble": row["ensemble"], "d_k": row["d_k"]}
         own = row["ensemble"] == at.ensemble
         keys = ("ensemble", "d_k")
-        if not making.missing(row["variance"]):
+        if not missing(row["variance"]):
             yield _cell(
                 f"{letters(row['ensemble'])}Variance",
                 *(row, keys, ("variance", "variance_se"), _say("variance", **said), "moments.csv"),
                 n=int(row["n_scores"]),
                 headline=own,
             )
-        if own and not making.missing(row["exact_variance"]):
+        if own and not missing(row["exact_variance"]):
             yield _cell("ExactVariance", row, keys, ("exact_variance",), _say("variance_exact", **said), "moments.csv")
 
 
-def _logits(moments: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumber]:
-    row = making.pick(moments, "moments.csv", ensemble=at.ensemble, d_k=at.d_k)
+def _logits(moments: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
+    row = pick(moments, "moments.csv", ensemble=at.ensemble, d_k=at.d_k)
     for rule in filter(None, (at.plain, at.scaled)):
-        std, se = making.logit_std(row, rule, at.n_keys)
-        if making.missing(std):
+        std, se = logit_std(row, rule, at.n_keys)
+        if missing(std):
             continue
         yield KeyNumber(
             f"LogitStd{letters(rule)}",
             *(std, _say("logit_std", ensemble=at.ensemble, d_k=at.d_k, rule=rule), "moments.csv"),
             {"ensemble": at.ensemble, "d_k": at.d_k},
             ("variance", "variance_se"),
-            se=None if making.missing(se) else se,
+            se=None if missing(se) else se,
             n=int(row["n_scores"]),
             calculation=f"factor of {rule} times the square root of the variance",
             headline=True,
         )
     if at.scaled:
-        rows = making.simulated(moments).dropna(subset=["variance"])
+        rows = simulated(moments).dropna(subset=["variance"])
         rows = rows[rows["d_k"] == at.d_k].to_dict("records")
-        stds = [making.logit_std(one, at.scaled, at.n_keys)[0] for one in rows]
-        near = sum(abs(std - 1) <= answers.MARGIN for std in stds)
-        said = {"d_k": at.d_k, "rule": at.scaled, "margin": f"{answers.MARGIN:g}"}
+        stds = [logit_std(one, at.scaled, at.n_keys)[0] for one in rows]
+        near = sum(abs(std - 1) <= MARGIN for std in stds)
+        said = {"d_k": at.d_k, "rule": at.scaled, "margin": f"{MARGIN:g}"}
         yield _count("EnsemblesMeasured", len(stds), "ensembles_measured", "moments.csv", {"d_k": at.d_k}, **said)
         yield _count("EnsemblesNearOne", near, "ensembles_near", "moments.csv", {"d_k": at.d_k}, headline=True, **said)
     keys = ("ensemble", "d_k")
     for name, columns in (("", ("excess_kurtosis", "excess_kurtosis_se")), ("Exact", ("exact_excess_kurtosis",))):
-        if not making.missing(row[columns[0]]):
+        if not missing(row[columns[0]]):
             said = _say(f"{name.lower() or 'measured'}_kurtosis", ensemble=at.ensemble, d_k=at.d_k)
             yield _cell(f"{name}ExcessKurtosis", row, keys, columns, said, "moments.csv", n=int(row["n_scores"]))
 
 
-def _rows(frame: pd.DataFrame, at: answers.Setting, **where) -> Iterator[tuple[str, dict, dict]]:
+def _rows(frame: pd.DataFrame, at: Setting, **where) -> Iterator[tuple[str, dict, dict]]:
     """Yield the headline's rules with their rows of a table, and what a description of them names."""
     for rule in filter(None, (at.plain, at.scaled)):
         keys = {"ensemble": at.ensemble, "d_k": at.d_k, "n_keys": at.n_keys, "scaling": rule} | where
-        yield rule, making.pick(frame, "the table", **keys), {**keys, "rule": rule, **LIMITS}
+        yield rule, pick(frame, "the table", **keys), {**keys, "rule": rule, **LIMITS}
 
 
 CELL = ("ensemble", "d_k", "n_keys", "scaling", "measure")
 
 
-def _softmax(saturation: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumber]:
-    for measure in making.SATURATION_MEASURES:
+def _softmax(saturation: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
+    for measure in SATURATION_MEASURES:
         for rule, row, keys in _rows(saturation, at, measure=measure):
-            if making.missing(row["estimate"]):
+            if missing(row["estimate"]):
                 continue
             yield _cell(
                 f"{letters(measure)}{letters(rule)}",
@@ -229,7 +234,7 @@ def _softmax(saturation: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumbe
             )
 
 
-def _gradients(gradients: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumber]:
+def _gradients(gradients: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
     here = gradients[(gradients["ensemble"] == at.ensemble) & (gradients["n_keys"] == at.n_keys)]
     for measure, name in GRADIENTS.items():
         for kind, columns in (("Rms", ("estimate", "se")), ("Median", ("median", "median_se"))):
@@ -254,7 +259,7 @@ def _gradients(gradients: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumb
                 yield from _ratio(f"Widest{name}{kind}Ratio", pair, columns, f"ratios.{measure}.{kind.lower()}", at)
 
 
-def _ratio(name: str, pair: list[dict], columns: tuple[str, str], key: str, at: answers.Setting) -> Iterator[KeyNumber]:
+def _ratio(name: str, pair: list[dict], columns: tuple[str, str], key: str, at: Setting) -> Iterator[KeyNumber]:
     """Yield how many times a gradient without the scale is that with it, with the error of independent sizes."""
     if len(pair) < 2 or not pair[1][columns[0]]:
         return
@@ -270,10 +275,10 @@ def _ratio(name: str, pair: list[dict], columns: tuple[str, str], key: str, at: 
     )
 
 
-def _distribution(spread: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumber]:
+def _distribution(spread: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
     for statistic, name in ((f"below_{VANISHED}", "VanishingRows"), ("top_tenth_energy", "TopTenthEnergy")):
         for rule, row, keys in _rows(spread, at, measure="grad_logits", statistic=statistic):
-            if making.missing(row["estimate"]):
+            if missing(row["estimate"]):
                 continue
             said = _say(f"distribution.{name}", **keys, threshold=f"{THRESHOLDS[VANISHED]:g}")
             columns = ("estimate", "se", "low", "high")
@@ -285,7 +290,7 @@ def _distribution(spread: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumb
             )
 
 
-def _crossovers(crossings: pd.DataFrame, at: answers.Setting) -> Iterator[KeyNumber]:
+def _crossovers(crossings: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
     if crossings.empty:
         return
     here = crossings[(crossings["ensemble"] == at.ensemble) & (crossings["n_keys"] == at.n_keys)]
@@ -305,10 +310,10 @@ def _training(verdicts: pd.DataFrame, summary: pd.DataFrame) -> Iterator[KeyNumb
     if verdicts.empty:
         return
     rows = verdicts[verdicts["experiment"] == verdicts["experiment"].iloc[0]]
-    d_k = answers.nearest(rows["d_k"], answers.WANTED_D_K)
+    d_k = nearest(rows["d_k"], WANTED_D_K)
     keys = ("experiment", "scaling", "d_k", "comparison", "margin")
     for row in rows[(rows["d_k"] == d_k) | (rows["comparison"] == "best")].to_dict("records"):
-        if making.missing(row["estimate"]):
+        if missing(row["estimate"]):
             continue
         said = _say(f"training.{row['comparison']}", rule=row["scaling"], **row)
         yield _cell(
@@ -334,7 +339,7 @@ def _training(verdicts: pd.DataFrame, summary: pd.DataFrame) -> Iterator[KeyNumb
 def _heads(frame: pd.DataFrame) -> Iterator[KeyNumber]:
     for dump, heads in [] if frame.empty else frame.groupby("dump", sort=False):
         name, source, where = letters(dump), "real_heads.csv", {"dump": dump}
-        margin = answers.MARGIN
+        margin = MARGIN
         near = int(((heads["logit_std"] - 1).abs() <= margin).sum())
         said = {"dump": dump, "margin": f"{margin:g}"}
         yield _count(f"{name}HeadsNearOne", near, "heads_near", source, where, headline=True, **said)

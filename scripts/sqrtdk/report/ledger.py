@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.claims.core import AT_LEAST, AT_MOST, FAILS, HOLDS, HOLDS_IF, MISSING, NEAR, OPINION, SOURCES, UNDECIDED
 from sqrtdk.claims.lookup import GRID
-from sqrtdk.report.tables.making import NONE, Cell, Table, estimate, exact, missing, plain, text
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, plain, text
 from sqrtdk.words import numbers
 from sqrtdk.words.mathml import prose
 from sqrtdk.words.sentences import Sentence

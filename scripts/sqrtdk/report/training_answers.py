@@ -4,8 +4,9 @@ import math
 
 import pandas as pd
 
-from sqrtdk.report.answers import WANTED_D_K, nearest
-from sqrtdk.report.tables.making import NONE, Cell, Table, missing
+from sqrtdk.figures.selection import nearest
+from sqrtdk.report.setting import WANTED_D_K
+from sqrtdk.report.tables.cells import NONE, Cell, Table, missing
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -214,11 +215,11 @@ def _comparison(row: dict) -> Cell:
     return Cell(text, note=_judged(row), note_word="tables.literal", number=True)
 
 
-def report_tables(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> dict[str, Table]:
-    """Return the tables on training by key: of this run, and of the longer one that ships with the project."""
-    found = {
-        key: verdict_table(key, tables["training_verdicts"], tables["training_summary"])
+def report_tables(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> list[Table]:
+    """Return the tables on training: of this run, and of the longer one that ships with the project."""
+    found = [
+        verdict_table(key, tables["training_verdicts"], tables["training_summary"])
         for key, tables in (("training", frames), ("training_shipped", shipped))
         if tables
-    }
-    return {key: table for key, table in found.items() if table.rows}
+    ]
+    return [table for table in found if table.rows]

@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from sqrtdk.report.answers import Setting, compare, ratio
-from sqrtdk.report.tables import making
+from sqrtdk.report.comparing import compare, ratio
+from sqrtdk.report.setting import Setting
+from sqrtdk.report.tables.cells import missing, pick
 from sqrtdk.statistics.distribution import THRESHOLDS
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
@@ -37,7 +38,7 @@ def _verdict(gradients: pd.DataFrame, setting: Setting) -> Sentence:
     here = gradients[(gradients["ensemble"] == setting.ensemble) & (gradients["n_keys"] == setting.n_keys)]
     d_k = int(here["d_k"].max())
     plain, scaled = (
-        making.pick(here, "gradient_magnitude.csv", d_k=d_k, scaling=rule, measure="grad_query")
+        pick(here, "gradient_magnitude.csv", d_k=d_k, scaling=rule, measure="grad_query")
         for rule in (setting.plain, setting.scaled)
     )
     values, verdicts = {"d_k": str(d_k), "n_keys": str(setting.n_keys), "rule": setting.scaled}, []
@@ -59,10 +60,10 @@ def _rows(spread: pd.DataFrame, setting: Setting) -> list[Sentence]:
     found = []
     for family, statistic in (("rows", f"below_{_THRESHOLD}"), ("energy", "top_tenth_energy")):
         plain, scaled = (
-            making.pick(spread, "gradient_distribution.csv", scaling=rule, statistic=statistic, **where)
+            pick(spread, "gradient_distribution.csv", scaling=rule, statistic=statistic, **where)
             for rule in (setting.plain, setting.scaled)
         )
-        if making.missing(plain["estimate"]) or making.missing(scaled["estimate"]):
+        if missing(plain["estimate"]) or missing(scaled["estimate"]):
             continue
         verdict = compare(plain["estimate"], _error(plain), scaled["estimate"], _error(scaled))
         both = {"plain": share(plain), "scaled": share(scaled)}
@@ -72,14 +73,14 @@ def _rows(spread: pd.DataFrame, setting: Setting) -> list[Sentence]:
 
 def _error(row) -> float:
     """Return the standard error of a share; of one without, what its one-sided bound allows at 95 %."""
-    if not making.missing(row["se"]):
+    if not missing(row["se"]):
         return row["se"]
     return max(row["high"] - row["estimate"], row["estimate"] - row["low"]) / 1.645
 
 
 def share(row) -> str:
     """Spell a share of rows, or of their energy, as a percentage with its error; a bound where it is none or all."""
-    if not making.missing(row["se"]):
+    if not missing(row["se"]):
         return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
     if row["estimate"] == 0:
         return f"< {numbers.significant(100 * row['high'], 2)} %"
@@ -88,7 +89,7 @@ def share(row) -> str:
 
 def _crossing(crossings: pd.DataFrame, setting: Setting, measure: str, quantity: str):
     where = {"ensemble": setting.ensemble, "n_keys": setting.n_keys, "measure": measure, "quantity": quantity}
-    return making.pick(crossings, "gradient_crossovers.csv", **where)
+    return pick(crossings, "gradient_crossovers.csv", **where)
 
 
 def _star(row) -> dict[str, str]:
@@ -106,7 +107,7 @@ def _crossover(crossings: pd.DataFrame, setting: Setting) -> Sentence:
     """Say from which width on the typical row sends back less to its logits, and on which side the asked width lies."""
     row = _crossing(crossings, setting, "grad_logits", "median")
     values = {"d_k": str(setting.d_k), "n_keys": str(setting.n_keys), "rule": setting.scaled} | _star(row)
-    if making.missing(row["d_k_star"]):
+    if missing(row["d_k_star"]):
         return Sentence(f"answer.vanishing.crossover.{_nowhere(row)}", values)
     side = "above" if setting.d_k > row["ci_high"] else "below" if setting.d_k < row["ci_low"] else "near"
     return Sentence(f"answer.vanishing.crossover.{side}", values)
@@ -117,6 +118,6 @@ def _total(crossings: pd.DataFrame, gradients: pd.DataFrame, setting: Setting) -
     row = _crossing(crossings, setting, "grad_query", "rms")
     widest = gradients.loc[gradients["ensemble"] == setting.ensemble, "d_k"].max()
     values = {"widest": str(int(widest)), "n_keys": str(setting.n_keys), "rule": setting.scaled} | _star(row)
-    if not making.missing(row["d_k_star"]):
+    if not missing(row["d_k_star"]):
         return Sentence("answer.vanishing.total.beyond", values)
     return Sentence(f"answer.vanishing.total.{_nowhere(row)}", values)

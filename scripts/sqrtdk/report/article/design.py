@@ -4,7 +4,8 @@ import pandas as pd
 
 from sqrtdk.report import calibrating
 from sqrtdk.report.article.points import Point, percentage
-from sqrtdk.report.tables import making
+from sqrtdk.report.tables.cells import exact
+from sqrtdk.report.tables.moments import simulated
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -16,7 +17,7 @@ def _said(key: str, values: dict | None = None) -> Sentence:
 def card(frames: dict[str, pd.DataFrame], configuration: dict) -> list[Point]:
     """Return the card; what it counts is counted in the results, goals and caps are those of the configuration."""
     moments = frames["moments"]
-    cells = making.simulated(moments)
+    cells = simulated(moments)
     return [
         Point("aims", (_said("aims.text"),)),
         Point("mechanisms", _mechanisms(cells, frames)),
@@ -72,8 +73,8 @@ def _heads(frames: dict[str, pd.DataFrame]) -> Sentence:
 def _methods(cells: pd.DataFrame, configuration: dict) -> Sentence:
     values = {
         "scores": numbers.count(cells["n_scores"].sum()),
-        "goal": f"{making.exact(100 * configuration['precision'], 2)} %",
-        "cap": making.exact(configuration["max_scalars"], 2),
+        "goal": f"{exact(100 * configuration['precision'], 2)} %",
+        "cap": exact(configuration["max_scalars"], 2),
     }
     return _said("methods.text", values | _range(cells["n_blocks"]))
 
@@ -87,7 +88,7 @@ def _performance(cells: pd.DataFrame, frames: dict[str, pd.DataFrame], configura
     values = {
         "count": numbers.count(len(errors)),
         "reached": numbers.count(reached.sum()),
-        "goal": f"{making.exact(100 * configuration['precision'], 2)} %",
+        "goal": f"{exact(100 * configuration['precision'], 2)} %",
         "median": percentage(errors.median()),
         "largest": percentage(errors.max()),
     }

@@ -4,9 +4,12 @@ import math
 
 import pandas as pd
 
-from sqrtdk.report.answers import MARGIN, WANTED_D_K, WANTED_SCALING, Setting, agreement, compare, nearest, ratio
+from sqrtdk.figures.selection import nearest
 from sqrtdk.report.article.points import Point, extremes, find, models, near_one, verdict_values
-from sqrtdk.report.tables import making
+from sqrtdk.report.comparing import MARGIN, agreement, compare, ratio
+from sqrtdk.report.setting import WANTED_D_K, WANTED_SCALING, Setting
+from sqrtdk.report.tables.cells import missing, pick
+from sqrtdk.report.tables.moments import logit_std, simulated
 from sqrtdk.report.training_answers import MUP, PLAIN, WORDS, optimiser
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -44,25 +47,25 @@ def _said(key: str, values: dict | None = None) -> Sentence:
 
 def why(frames: dict[str, pd.DataFrame], setting: Setting) -> Sentence:
     """Say that the variance is d_k, its exponent 1, and what the root does to the logits; or that it is not so."""
-    row = making.pick(frames["moments"], "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
+    row = pick(frames["moments"], "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
     values = {"ensemble": setting.ensemble, "d_k": str(setting.d_k)}
-    if making.missing(row["variance"]):
+    if missing(row["variance"]):
         return _said("why.missing", values)
-    plain, scaled = (making.logit_std(row, rule, setting.n_keys) for rule in ("none", WANTED_SCALING))
+    plain, scaled = (logit_std(row, rule, setting.n_keys) for rule in ("none", WANTED_SCALING))
     values |= {
         "variance": numbers.plus_minus(row["variance"], row["variance_se"]),
         "plain": numbers.with_error(*plain),
         "scaled": numbers.with_error(*scaled),
         "exponent": _exponent(frames["variance_laws"], setting.ensemble),
     }
-    if making.missing(row["variance_se"]):
+    if missing(row["variance_se"]):
         return _said("why.unsure", values)
     holds = agreement(row["variance"], row["variance_se"], float(setting.d_k)) == "agrees" and near_one(scaled[0])
     return _said("why.holds" if holds else "why.differs", values)
 
 
 def _exponent(fits: pd.DataFrame, ensemble: str) -> Sentence:
-    row = making.pick(fits, "variance_laws.csv", ensemble=ensemble, law="power", parameter="exponent")
+    row = pick(fits, "variance_laws.csv", ensemble=ensemble, law="power", parameter="exponent")
     if not row["estimable"]:
         return _said("why.exponent.not_estimable")
     values = {"exponent": numbers.with_error(row["estimate"], row["se"]), "points": str(row["n_points"])}
@@ -71,9 +74,9 @@ def _exponent(fits: pd.DataFrame, ensemble: str) -> Sentence:
 
 def when(frames: dict[str, pd.DataFrame], setting: Setting) -> Sentence:
     """Count the ensembles whose scaled logits have standard deviation 1, name the farthest, and add trained heads."""
-    rows = making.simulated(frames["moments"]).dropna(subset=["variance"])
+    rows = simulated(frames["moments"]).dropna(subset=["variance"])
     rows = rows[rows["d_k"] == setting.d_k].sort_values("variance", kind="stable").to_dict("records")
-    found = [(row["ensemble"], *making.logit_std(row, WANTED_SCALING, setting.n_keys)) for row in rows]
+    found = [(row["ensemble"], *logit_std(row, WANTED_SCALING, setting.n_keys)) for row in rows]
     heads = _heads(frames["real_heads"])
     values = {"count": str(len(found)), "d_k": str(setting.d_k), "heads": heads, "margin": numbers.percent(MARGIN, 0)}
     if not found:
@@ -91,7 +94,7 @@ def when(frames: dict[str, pd.DataFrame], setting: Setting) -> Sentence:
 
 
 def _std(std: float, se: float) -> str:
-    return numbers.significant(std, 3) if making.missing(se) else numbers.with_error(std, se)
+    return numbers.significant(std, 3) if missing(se) else numbers.with_error(std, se)
 
 
 def _heads(heads: pd.DataFrame) -> Sentence:
@@ -105,7 +108,7 @@ def _heads(heads: pd.DataFrame) -> Sentence:
 
 def _pair(frame: pd.DataFrame, what: str, measure: str, setting: Setting) -> list[dict]:
     where = {"ensemble": setting.ensemble, "d_k": setting.d_k, "n_keys": setting.n_keys, "measure": measure}
-    return [making.pick(frame, what, scaling=rule, **where) for rule in (setting.plain, setting.scaled)]
+    return [pick(frame, what, scaling=rule, **where) for rule in (setting.plain, setting.scaled)]
 
 
 def _both(rows: list[dict], name: str, value: str = "estimate", se: str = "se") -> dict[str, str]:

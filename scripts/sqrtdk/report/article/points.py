@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from sqrtdk.report.answers import MARGIN
-from sqrtdk.report.tables import making
+from sqrtdk.report.comparing import MARGIN
+from sqrtdk.report.tables.cells import missing
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -29,7 +29,7 @@ def find(frame: pd.DataFrame, **where) -> dict | None:
 
 def error(row: dict | None, value: str = "estimate", se: str = "se") -> str | None:
     """Spell the number of a row with its error, `0.792(2)`; None where there is no row or no number."""
-    return None if row is None or making.missing(row[value]) else numbers.with_error(row[value], row[se])
+    return None if row is None or missing(row[value]) else numbers.with_error(row[value], row[se])
 
 
 def extremes(frame: pd.DataFrame, column: str) -> dict[str, str]:

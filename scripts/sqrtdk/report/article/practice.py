@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from sqrtdk.report.answers import WANTED_D_K, nearest
+from sqrtdk.figures.selection import nearest
 from sqrtdk.report.article.points import error, find, percentage, verdict_values
 from sqrtdk.report.article.questions import BASE, at_width, normalised, rule_values, trained
-from sqrtdk.report.tables import making
-from sqrtdk.report.tables.making import Cell, Table
+from sqrtdk.report.setting import WANTED_D_K
+from sqrtdk.report.tables.cells import Cell, Table, missing, pick
 from sqrtdk.report.tables.normalisers import D_K, N_KEYS, NARROW, WIDE
 from sqrtdk.studies.normalisation import BETWEEN
 from sqrtdk.words import numbers
@@ -100,7 +100,7 @@ def _normalised(frames: dict[str, pd.DataFrame], **schemes: str) -> dict[str, st
 
 
 def _weights(frames: dict[str, pd.DataFrame], scheme: str) -> dict:
-    return making.pick(frames["initialisation"], "initialisation.csv", scheme=scheme, quantity="logit_std")
+    return pick(frames["initialisation"], "initialisation.csv", scheme=scheme, quantity="logit_std")
 
 
 def _start(frames: dict[str, pd.DataFrame]) -> dict[str, str]:
@@ -128,7 +128,7 @@ def _long(frame: pd.DataFrame) -> Sentence:
 def _linear(frame: pd.DataFrame) -> dict[str, str]:
     values = {"d_k": str(D_K), "n_keys": str(N_KEYS)}
     for name, attention in (("relu", "relu"), ("elu", "elu+1"), ("favor", "favor+"), ("softmax", "softmax")):
-        row = making.pick(frame[frame["d_k"] == D_K], "linear_attention.csv", attention=attention, scaling=BETWEEN)
+        row = pick(frame[frame["d_k"] == D_K], "linear_attention.csv", attention=attention, scaling=BETWEEN)
         values[name] = error(row)
     return values
 
@@ -137,7 +137,7 @@ def _sparse(frame: pd.DataFrame) -> dict[str, str]:
     values = {"n_keys": str(N_KEYS), "narrow": f"{NARROW:g}", "wide": f"{WIDE:g}"}
     for name, spread in (("scaled", NARROW), ("plain", WIDE)):
         where = {"normaliser": "sparsemax", "logit_std": spread, "n_keys": N_KEYS, "measure": "zero_gradient_mass"}
-        row = making.pick(frame, "normalisers.csv", **where)
+        row = pick(frame, "normalisers.csv", **where)
         values[name] = f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
     return values
 
@@ -149,5 +149,5 @@ def _bits(frame: pd.DataFrame) -> dict[str, str]:
         where = {"d_k": d_k, "scaling": rule}
         values[name] = error(find(frame, format="bfloat16", rounded="logits", measure="total_variation", **where))
         row = find(frame, format="float16", rounded="naive_exp", measure="overflow_share", **where)
-        values[f"overflow_{name}"] = percentage(row["estimate"] if making.missing(row["exact"]) else row["exact"])
+        values[f"overflow_{name}"] = percentage(row["estimate"] if missing(row["exact"]) else row["exact"])
     return values

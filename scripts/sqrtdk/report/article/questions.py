@@ -4,9 +4,11 @@ import math
 
 import pandas as pd
 
-from sqrtdk.report.answers import WANTED_D_K, Setting, compare, nearest
+from sqrtdk.figures.selection import nearest
 from sqrtdk.report.article.points import Point, error, extremes, find, models, near_one, percentage, verdict_values
-from sqrtdk.report.tables import making
+from sqrtdk.report.comparing import compare
+from sqrtdk.report.setting import WANTED_D_K, Setting
+from sqrtdk.report.tables.cells import missing, pick
 from sqrtdk.report.training_answers import MUP, WORDS, optimiser
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
 from sqrtdk.sampling import one_product
@@ -71,7 +73,7 @@ def rule_values(frame: pd.DataFrame, **rules: str) -> dict[str, str]:
     here, values = at_width(frame)
     for name, rule in rules.items():
         for measure, key in (("logit_std", f"{name}_std"), ("effective_keys", f"{name}_keys")):
-            values[key] = error(making.pick(here, "alternatives.csv", variant=rule, measure=measure))
+            values[key] = error(pick(here, "alternatives.csv", variant=rule, measure=measure))
     return values
 
 
@@ -98,7 +100,7 @@ def root(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     """Why the root: what 1/d_k does before training, how far one key stands out, and what training says."""
     values = rule_values(frames["alternatives"], root="1/sqrt(d_k)", mup=MUP)
     here, _ = at_width(frames["alternatives"])
-    share = making.pick(here, "alternatives.csv", variant=MUP, measure="effective_keys")["estimate"]
+    share = pick(here, "alternatives.csv", variant=MUP, measure="effective_keys")["estimate"]
     start = "uniform" if share >= UNIFORM * int(values["n_keys"]) else "spread"
     return _told(
         _said(f"root.start.{start}", values),
@@ -112,7 +114,7 @@ def _capacity(frame: pd.DataFrame) -> Sentence | None:
     frame = frame[frame["rho"] == frame["rho"].max()]
     here = frame[frame["d_k"] == nearest(frame["d_k"], WANTED_D_K)] if len(frame) else frame
     rows = [find(here, scaling=rule) for rule in ("1/sqrt(d_k)", MUP)]
-    if any(row is None or making.missing(row["capacity"]) for row in rows):
+    if any(row is None or missing(row["capacity"]) for row in rows):
         return None
     spelled = {name: numbers.significant(row["capacity"], 3) for name, row in zip(("root", "mup"), rows, strict=True)}
     return _said("root.capacity", spelled | {"d_k": str(rows[0]["d_k"]), "cosine": f"{rows[0]['rho']:g}"})
@@ -151,8 +153,8 @@ def small_test(frames: dict[str, pd.DataFrame], setting: Setting) -> tuple[Sente
     }
     large = {"rows": str(LARGE_ROWS), "d_k": str(WANTED_D_K)}
     large["error"] = percentage(one_product.relative_error(LARGE_ROWS, WANTED_D_K))
-    row = making.pick(frames["moments"], "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
-    if making.missing(row["relative_se"]):
+    row = pick(frames["moments"], "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
+    if missing(row["relative_se"]):
         return _told(_said("small_test.scatter", values), _said("small_test.centred", values))
     reached = {"blocks": numbers.count(row["n_blocks"]), "reached": percentage(row["relative_se"])}
     reached |= {"ensemble": setting.ensemble, "at": str(setting.d_k)}
@@ -165,7 +167,7 @@ def small_test(frames: dict[str, pd.DataFrame], setting: Setting) -> tuple[Sente
 
 def fold(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     """Folded into the weights: the start is the same, the learning rates are not."""
-    row = making.pick(frames["initialisation"], "initialisation.csv", scheme="t5", quantity="logit_std")
+    row = pick(frames["initialisation"], "initialisation.csv", scheme="t5", quantity="logit_std")
     values = {"d_k": str(WANTED_D_K), "std": numbers.with_error(row["estimate"], row["se"])}
     values |= {"weights": numbers.significant(WANTED_D_K**-0.25, 3), "sgd": f"{math.sqrt(WANTED_D_K):g}"}
     values |= {"adam": numbers.significant(WANTED_D_K**0.25, 3)}
@@ -176,7 +178,7 @@ def fold(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
 def normalised(frames: dict[str, pd.DataFrame], scheme: str, d_model: int = BASE, group: str = "heads") -> dict:
     """Return the row of the standard deviation of the logits that a normalisation leaves."""
     where = {"group": group, "scheme": scheme, "d_model": d_model, "quantity": "logit_std"}
-    return making.pick(frames["initialisation"], "initialisation.csv", **where)
+    return pick(frames["initialisation"], "initialisation.csv", **where)
 
 
 def layernorm(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
@@ -212,9 +214,7 @@ def precision(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     frame = frames["rounding"]
     d_k = nearest(frame["d_k"], WANTED_D_K)
     here = frame[(frame["d_k"] == d_k) & (frame["format"] == "bfloat16")]
-    rows = [
-        making.pick(here, "rounding.csv", rounded="logits", measure="total_variation", scaling=rule) for rule in RULES
-    ]
+    rows = [pick(here, "rounding.csv", rounded="logits", measure="total_variation", scaling=rule) for rule in RULES]
     values = {"d_k": str(d_k), "n_keys": str(rows[0]["n_keys"]), "plain": error(rows[0]), "scaled": error(rows[1])}
     if rows[1]["estimate"] > 0:
         values["ratio"] = numbers.significant(rows[0]["estimate"] / rows[1]["estimate"], 2)
@@ -225,7 +225,7 @@ def precision(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     ]
     told = [_said(f"precision.error.{found}", values)]
     if all(overflow):
-        shares = [row["estimate"] if making.missing(row["exact"]) else row["exact"] for row in overflow]
+        shares = [row["estimate"] if missing(row["exact"]) else row["exact"] for row in overflow]
         told.append(_said("precision.overflow", dict(zip(("plain", "scaled"), map(percentage, shares), strict=True))))
     return tuple(told)
 

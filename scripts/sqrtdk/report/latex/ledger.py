@@ -5,7 +5,7 @@ import pandas as pd
 from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.report.latex.text import Tex, prose
 from sqrtdk.report.ledger import INDEX, Ledger, Line, place
-from sqrtdk.report.tables.making import NONE, Cell, Table
+from sqrtdk.report.tables.cells import NONE, Cell, Table
 from sqrtdk.words.sentences import Sentence
 
 COLUMNS = ("claim", "says", "measures", "expected", "measured", "verdict")

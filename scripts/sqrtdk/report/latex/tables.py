@@ -8,7 +8,7 @@ import numpy as np
 
 from sqrtdk.report.latex import text as latex
 from sqrtdk.report.latex.text import Tex, TexWords
-from sqrtdk.report.tables.making import Cell, Table
+from sqrtdk.report.tables.cells import Cell, Table
 from sqrtdk.variants import scalings
 
 PACKAGES = ("array", "booktabs", "longtable", "pdflscape")

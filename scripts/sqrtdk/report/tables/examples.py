@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from sqrtdk.report.tables.making import NONE, Cell, Table, estimate, exact, missing, pick, plain
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, pick, plain
 from sqrtdk.studies import worked_example
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from sqrtdk.report.tables.making import NONE, Cell, Table, estimate, exact, pick, plain
+from sqrtdk.figures.selection import nearest
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, pick, plain
 from sqrtdk.studies.initialisation import INITIALISATIONS, LAYERS
 from sqrtdk.studies.rounding import FORMATS, RULES
 from sqrtdk.words import numbers
@@ -48,9 +49,7 @@ def normalisation(frame: pd.DataFrame) -> Table:
 
 def rounding(frame: pd.DataFrame) -> Table:
     """Return each format of rounding.csv at one width: its error and its overflow, with the scale and without."""
-    from sqrtdk.figures import selection
-
-    d_k = selection.nearest(frame["d_k"], WANTED_D_K)
+    d_k = nearest(frame["d_k"], WANTED_D_K)
     here = frame[frame["d_k"] == d_k]
     rows = []
     for name in (name for name in FORMATS if name in set(here["format"])):

@@ -1,13 +1,31 @@
-"""The tables of the audit of real heads: those that a specialist would point at, and all of them."""
+"""Tables of real heads: their moments, what a specialist would point at in the audit, and the audit of all."""
 
 import pandas as pd
 
-from sqrtdk.report.tables.making import NONE, Cell, Table, missing, plain
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, missing, plain
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Phrase
 
 MEASURES = ("row_logit_std", "logit_max", "relative_entropy", "iid", "max_weight", "saturated_share", "sink")
 COLUMNS = ("head", "verdict", *MEASURES)
+
+
+def real_heads(frame: pd.DataFrame) -> Table:
+    """Return every real head: its moments, its logits, and the variance over what independence would give."""
+    pairs = ("mean", "variance", "independence_ratio", "logit_std", "within_row_logit_std", "entropy")
+    columns = ("head", "d_k", *pairs, "max_weight", "unscaled_entropy", "excess_kurtosis")
+    rows = [
+        (
+            Cell(f"{row['dump']} {row['layer']}.{row['head']}"),
+            plain(row["d_k"]),
+            *(estimate(row[name], row[f"{name}_se"]) for name in pairs),
+            plain(row["max_weight"], 3),
+            plain(row["unscaled_entropy"], 3),
+            estimate(row["excess_kurtosis"], row["excess_kurtosis_se"]),
+        )
+        for row in frame.to_dict("records")
+    ]
+    return Table("real_heads", columns, tuple(rows))
 
 
 def audit(frame: pd.DataFrame) -> list[Table]:
