@@ -5,42 +5,11 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from ensemble_cases import spec_id
 from scipy import integrate, stats
 
-from sqrtdk.report.rendering import mathml
 from sqrtdk.sampling import ensembles, streams
 from sqrtdk.sampling.ensembles import fixed_weights, normalised, tokens
-
-SPECS = [
-    {"family": "tied"},
-    {"family": "shared_tokens", "cosine": 0},
-    {"family": "shared_tokens", "cosine": 0.7},
-    {"family": "random_weights", "d_model": 3},
-    {"family": "random_weights"},
-    {"family": "raw_tokens", "d_model": 4},
-    {"family": "rmsnorm_tokens", "d_model": 1},
-    {"family": "rmsnorm_tokens", "d_model": 4},
-    {"family": "layernorm_tokens", "d_model": 4},
-    {"family": "fixed_weights", "d_model": 5},
-    {"family": "fixed_weights_rmsnorm", "d_model": 5},
-    {"family": "fixed_weights_layernorm", "d_model": 5},
-    {"family": "fixed_weights_layernorm"},
-    {"family": "rmsnorm"},
-    {"family": "layernorm"},
-    {"family": "l2norm"},
-    {"family": "l2norm", "scale": 3},
-    {"family": "rmsnorm_exponential"},
-    {"family": "rope"},
-    {"family": "rope_aligned", "rho": 0.6, "offset": 3},
-    {"family": "rope_aligned", "rho": -1, "offset": 3},
-    {"family": "rope_equicorrelated", "query_rho": 0.3, "key_rho": 0.5, "offset": 2},
-    {"family": "rope_equicorrelated", "query_rho": -0.02, "key_rho": 0.5, "offset": 100},
-]
-CASES = [(spec, d_k) for spec in SPECS for d_k in (1, 2, 6, 32) if not ensembles.build(spec).undefined_at(d_k)]
-
-
-def spec_id(spec):
-    return "-".join(str(value) for value in spec.values())
 
 
 def draw(spec, d_k, n_blocks, m, n, stream="draw"):
@@ -56,49 +25,6 @@ def z_score(values):
     if np.abs(values).max() < 1e-6:
         return 0.0
     return values.mean() / (values.std() / math.sqrt(len(values)))
-
-
-@pytest.mark.parametrize(("spec", "d_k"), CASES, ids=lambda case: spec_id(case) if isinstance(case, dict) else None)
-class TestEachCell:
-    def test_one_score_has_the_exact_moments(self, spec, d_k):
-        exact = ensembles.build(spec).exact(d_k)
-        score = draw(spec, d_k, 100_000, 1, 1)[:, 0, 0] - exact.mean
-        square, kurtosis = score**2 / exact.variance, exact.excess_kurtosis + 3
-        assert abs(z_score(score)) < 4.5
-        assert abs(z_score(square - 1)) < 4.5
-        # Without the fluctuation of the second moment, of which the fourth moment's error mostly consists.
-        assert abs(z_score(square**2 - 2 * kurtosis * (square - 1) - kurtosis)) < 4.5
-
-    def test_the_scores_of_a_block_have_them_too(self, spec, d_k):
-        ensemble, m = ensembles.build(spec), 3
-        n = m if ensemble.matched else m + 1
-        exact, scores = ensemble.exact(d_k), draw(spec, d_k, 20_000, m, n, "block")
-        rows = scores[:, 0, 1:] if ensemble.matched else scores[:, 0]
-        assert abs(z_score(np.var(rows, axis=1, ddof=1) - exact.within_row_variance)) < 4.5
-        counted = np.einsum("bii->bi", scores) if ensemble.matched else scores.reshape(len(scores), -1)
-        block = np.mean((counted - exact.mean) ** 2, axis=1) / exact.variance
-        assert abs(z_score(block - 1)) < 4.5
-        planned = ensemble.block_relative_variance(d_k, m, n)
-        assert abs(z_score((block - 1) ** 2 - planned)) < 4.5
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=spec_id)
-def test_the_spec_builds_it_again_and_the_formula_renders(spec):
-    ensemble = ensembles.build(spec)
-    assert ensembles.build(ensemble.spec) == ensemble
-    assert mathml(ensemble.variance_formula)
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=spec_id)
-@pytest.mark.parametrize(("m", "n"), [(2, 7), (7, 2)])
-def test_any_numbers_of_queries_and_keys_can_be_drawn(spec, m, n):
-    ensemble = ensembles.build(spec)
-    scores = draw(spec, 6, 20_000, m, n, "shape")
-    other = ~np.eye(m, n, dtype=bool) if ensemble.matched else np.ones((m, n), bool)
-    exact = ensemble.exact(6)
-    expected = exact.within_row_variance if ensemble.matched else exact.variance
-    centre = 0.0 if ensemble.matched else exact.mean
-    assert abs(z_score(np.mean((scores[:, other] - centre) ** 2, axis=1) - expected)) < 4.5
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The ways to draw q and k. A new family is one class in one module of this folder, with @register."""
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,19 @@ def _modules() -> list[Path]:
     return [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem not in ("__init__", *_OTHERS)]
 
 
-def _load(name: str) -> bool:
-    """Load the module that defines a family and say whether there is one.
+def _find(name: str) -> type[Ensemble] | None:
+    """Return the family of a name, None where there is no such one of ours.
 
-    It is looked for in the text of the modules: importing all of them would take as long as a small cell.
+    Modules whose text has the name in quotes are loaded first: all of them take as long as a small cell. One that says
+    its name in another way is found after all, since none is left out.
     """
-    if name not in REGISTRY and name.isidentifier():
-        for path in _modules():
-            if f'family: ClassVar[str] = "{name}"' in path.read_text(encoding="utf-8"):
-                importlib.import_module(f"{__name__}.{path.stem}")
-    return name in REGISTRY
+    said = re.compile(rf"""\bfamily\b.*["']{re.escape(name)}["']""")
+    if name not in REGISTRY:
+        for path in sorted(_modules(), key=lambda path: said.search(path.read_text(encoding="utf-8")) is None):
+            importlib.import_module(f"{__name__}.{path.stem}")
+            if name in REGISTRY:
+                break
+    return REGISTRY.get(name)
 
 
 def build(spec: dict[str, Any]) -> Ensemble:
@@ -48,9 +52,8 @@ def build(spec: dict[str, Any]) -> Ensemble:
             [Problem("family", given, f"the name of a family: {', '.join(REGISTRY)}, or one of scipy.stats")]
         )
     name = spec["family"]
-    if _load(name):
-        values = _read(REGISTRY[name].parameters(), spec)
-        return REGISTRY[name](**values)
+    if family := _find(name):
+        return family(**_read(family.parameters(), spec))
     from sqrtdk.sampling.ensembles import scipy_families
     from sqrtdk.sampling.ensembles.iid import Iid
 

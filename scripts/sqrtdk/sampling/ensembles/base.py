@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -114,6 +114,8 @@ class Ensemble(abc.ABC):
     """True where the density of q·k has a closed form that a histogram can be held against."""
     finite_moment: ClassVar[float] = math.inf
     """E|q_i|^p is finite for p below this order."""
+    examples: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
+    """Parameters at which tests hold the sampler against the exact law; without the required ones there is none."""
 
     @classmethod
     def parameters(cls) -> tuple[Parameter, ...]:
@@ -179,12 +181,23 @@ class Ensemble(abc.ABC):
         return None
 
 
+SAID = ("family", "summary", "source", "variance_formula")
+"""What every family says of itself in words."""
 REGISTRY: dict[str, type[Ensemble]] = {}
 
 
 def register(cls: type[Ensemble]) -> type[Ensemble]:
-    """Class decorator: make a family known under its own name."""
-    if cls.family in REGISTRY:
-        raise ValueError(f"two families are called {cls.family}")
+    """Class decorator: make a family known under its own name.
+
+    Raises TypeError for a class that is not a whole family, ValueError for a name that another one has.
+    """
+    where = f"{cls.__name__} of {cls.__module__}"
+    texts = [name for name in SAID if not isinstance(getattr(cls, name, None), str)]
+    if absent := [*texts, *sorted(cls.__abstractmethods__)]:
+        raise TypeError(f"the family {where} lacks {', '.join(absent)}")
+    if stray := [field.name for field in dataclasses.fields(cls) if "description" not in field.metadata]:
+        raise TypeError(f"in the family {where}, neither parameter(...) nor ClassVar: {', '.join(stray)}")
+    if other := REGISTRY.get(cls.family):
+        raise ValueError(f"two families are called {cls.family}: {where}, {other.__name__} of {other.__module__}")
     REGISTRY[cls.family] = cls
     return cls
