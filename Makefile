@@ -22,8 +22,10 @@ test-cluster: ## the same results on a Slurm that is installed on this machine (
 	@sh scripts/setup_environment.sh requirements-cluster.txt
 	@$(PY) tests/cluster/check_slurm.py $(ARGS)
 
-lint: dev ## style of the Python code and of the workflow
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m snakemake --lint
+lint: dev ## style, types and room contracts of the Python code, style of the workflow
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
+	@PYTHONPATH=scripts .venv/bin/lint-imports --no-cache
+	@$(PY) -m snakemake --lint
 
 bench: runtime ## compare speed with what people write, in a quarter of an hour, and write docs/benchmarks.md
 	@$(PY) benchmarks/bench.py $(ARGS)
@@ -38,7 +40,7 @@ dev: ## .venv with the pinned packages and those of the tests
 	@sh scripts/setup_environment.sh requirements-dev.txt
 
 clean: ## remove everything that was generated, but not .venv
-	rm -rf results .snakemake .pytest_cache .ruff_cache
+	rm -rf results .snakemake .pytest_cache .mypy_cache .ruff_cache
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile

@@ -22,7 +22,8 @@ import sqrtdk
 from sqrtdk.report import citing
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = DECLARED["project"]
 CONDA_NAMES = {"matplotlib-base": "matplotlib", "seaborn-base": "seaborn", "snakemake-minimal": "snakemake"}
 IMPORT_NAMES = {"yaml": "pyyaml", "xdist": "pytest-xdist", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
 LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-cluster.txt")
@@ -50,9 +51,10 @@ def version(requirement: Requirement) -> str:
     return pin.version
 
 
-RUNTIME = ranges(PROJECT["dependencies"])
-DEV = ranges(PROJECT["optional-dependencies"]["dev"])
-CLUSTER = ranges(PROJECT["optional-dependencies"]["cluster"])
+EXTRAS = PROJECT["optional-dependencies"]
+RUNTIME = ranges(PROJECT["dependencies"] + EXTRAS["report"])
+DEV = ranges(DECLARED["dependency-groups"]["dev"])
+CLUSTER = ranges([line for line in EXTRAS["cluster"] if line != "sqrtdk[report]"])
 
 
 def test_conda_environment_names_the_same_packages_in_the_same_ranges():
@@ -66,7 +68,9 @@ def test_conda_environment_names_the_same_packages_in_the_same_ranges():
 def test_supported_pythons_are_said_once_in_the_same_words():
     classified = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if "Python ::" in line}
     allowed = SpecifierSet(PROJECT["requires-python"])
-    assert classified == set(SUPPORTED) == {f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed}
+    assert classified == set(SUPPORTED)
+    assert min(minor for minor in range(30) if f"3.{minor}" in allowed) == min(int(v.split(".")[1]) for v in SUPPORTED)
+    assert {operator.operator for operator in allowed} == {">="}, "a cap on Python keeps others from solving for it"
 
 
 @pytest.mark.parametrize(
