@@ -3,6 +3,9 @@
 import os
 import sys
 
+from sqrtdk import __version__
+from sqrtdk.heads.command import main as audit
+
 USAGE = """usage: sqrtdk audit FILE... [options]     judge attention heads; sqrtdk audit --help
        sqrtdk --version"""
 
@@ -13,12 +16,8 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["audit"]:
         # Before NumPy is loaded: heads are small, and threads that wait for each other make them three times slower.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from sqrtdk.heads.command import main as audit
-
         return audit(arguments[1:])
     if arguments == ["--version"]:
-        from sqrtdk import __version__
-
         print(f"sqrtdk {__version__}")
         return 0
     asked = arguments in (["--help"], ["-h"])

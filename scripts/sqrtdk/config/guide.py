@@ -8,6 +8,8 @@ from sqrtdk.config.schema import allowed, with_registries
 from sqrtdk.sampling import ensembles
 from sqrtdk.sampling.ensembles.iid import Iid
 from sqrtdk.variants import scalings
+from sqrtdk.variants.normalisers import NORMALISERS
+from sqrtdk.variants.transforms import TRANSFORMS
 
 LIMITS = {"MAX_HELD_KEYS": MAX_HELD_KEYS, "MAX_KEY_MATRIX": MAX_KEY_MATRIX, "TOKEN_COPIES": TOKEN_COPIES}
 KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "truth value"}
@@ -130,9 +132,6 @@ def _parameters(family: type[ensembles.Ensemble]) -> list[str]:
 
 
 def _scale_rules() -> list[str]:
-    from sqrtdk.variants.normalisers import NORMALISERS
-    from sqrtdk.variants.transforms import TRANSFORMS
-
     lines = [
         "## Variants of attention",
         "",

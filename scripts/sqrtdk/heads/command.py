@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+from sqrtdk.heads.conventions import convention, scale
+from sqrtdk.heads.diagnoses import BUG, Options
 from sqrtdk.heads.errors import InputError
 
 EPILOG = """examples:
@@ -61,8 +63,6 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     # Imported here, so that --help needs no NumPy.
     from sqrtdk.heads import page
-    from sqrtdk.heads.conventions import convention, scale
-    from sqrtdk.heads.diagnoses import BUG, Options
     from sqrtdk.heads.dumps import read_dumps
     from sqrtdk.heads.verdict import audit
 

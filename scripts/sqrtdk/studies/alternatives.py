@@ -11,6 +11,7 @@ import numpy as np
 from sqrtdk.sampling import streams
 from sqrtdk.statistics import distribution
 from sqrtdk.variants import notation
+from sqrtdk.variants.normalisers import NORMALISERS
 
 MIN_BLOCKS = 64
 N_ROWS = 4096
@@ -46,8 +47,6 @@ def row_measures(
     Args:
         scores: q kᵀ (blocks, m, n). upstream: ∂L/∂p of the same shape. All float64.
     """
-    from sqrtdk.variants.normalisers import NORMALISERS
-
     normaliser = variant.normaliser or NORMALISERS["softmax"]()
     scaled = variant.scale(scores, q, k)
     z = variant.transform(scaled)

@@ -10,6 +10,9 @@ from scipy import special
 from sqrtdk.rows import softmax
 from sqrtdk.sampling import densities, moments, streams
 from sqrtdk.statistics import distribution
+from sqrtdk.training import model, runs, tasks
+from sqrtdk.training.optimisers import Optimiser
+from sqrtdk.training.rules import Rule
 from sqrtdk.variants.normalisers import NORMALISERS
 
 COLUMNS = ("check", "case", "d_k", "n_keys", "estimate", "se", "exact", "n_blocks")
@@ -209,11 +212,6 @@ def reparametrised(seed: int) -> dict[str, Any]:
 
 def _losses(seed: int, factor: float, weights: float, rate: float) -> np.ndarray:
     """Return the losses of a small model that learns to recall, with a scale, larger weights and a changed rate."""
-    # Only this check trains anything.
-    from sqrtdk.training import model, runs, tasks
-    from sqrtdk.training.optimisers import Optimiser
-    from sqrtdk.training.rules import Rule
-
     shape, rule = tasks.TASKS["recall"].shape(TRAINED_D_K), Rule(factor)
     p = runs.initial(shape, rule, "recall", seed, range(1))
     names = [name for name in p if name.endswith((".w_q", ".w_k", ".b_q", ".b_k"))]

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from sqrtdk.sampling import streams
+from sqrtdk.sampling.densities import score_gaussian
 from sqrtdk.statistics import distribution
 from sqrtdk.variants.notation import parse
 
@@ -156,8 +157,6 @@ def exact(form: Format, place: str, measure: str, d_k: int, factor: float) -> fl
     is also nan where all its exponentials are rounded to 0, which over N_KEYS keys never happens.
     """
     from scipy.special import erfc
-
-    from sqrtdk.sampling.densities import score_gaussian
 
     law = score_gaussian(d_k)
 

@@ -6,6 +6,7 @@ Each piece is a name, or a name with parameters in brackets; the scale rule come
 import difflib
 import functools
 import importlib
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -189,10 +190,8 @@ def _query_norms(d_k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _spread_over_size(d_k: int, size: str) -> float:
     """Return √d_k over the mean or the median of |q·k| for standard normal q and k."""
-    from math import lgamma
-
     if size == "MEAN_ABS":
-        return float(d_k**0.5 * np.pi**0.5 / 2 * np.exp(lgamma(d_k / 2) - lgamma((d_k + 1) / 2)))
+        return float(d_k**0.5 * np.pi**0.5 / 2 * np.exp(math.lgamma(d_k / 2) - math.lgamma((d_k + 1) / 2)))
     from scipy.special import erf
 
     norm, weight = _query_norms(d_k)

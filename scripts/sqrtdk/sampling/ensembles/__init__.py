@@ -1,11 +1,13 @@
 """The ways to draw q and k. A new family is one class in one module of this folder, with @register."""
 
+import difflib
 import importlib
 import re
 from pathlib import Path
 from typing import Any
 
 from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, Parameter, Problem, SpecError
+from sqrtdk.sampling.ensembles.iid import Iid
 
 __all__ = ["Ensemble", "Exact", "Parameter", "Problem", "SpecError", "build", "families"]
 
@@ -55,7 +57,6 @@ def build(spec: dict[str, Any]) -> Ensemble:
     if family := _find(name):
         return family(**_read(family.parameters(), spec))
     from sqrtdk.sampling.ensembles import scipy_families
-    from sqrtdk.sampling.ensembles.iid import Iid
 
     known = [*families(), *scipy_families.distributions()]
     if name not in known:
@@ -68,8 +69,6 @@ def build(spec: dict[str, Any]) -> Ensemble:
 
 
 def _nearest(name: object, known) -> str | None:
-    import difflib
-
     return next(iter(difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)), None)
 
 
