@@ -60,3 +60,7 @@ onstart:
 
 onsuccess:
     finish()
+
+
+onerror:
+    fail()

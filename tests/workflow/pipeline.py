@@ -91,7 +91,8 @@ def copy_source(folder: Path) -> Path:
         if source.is_symlink() or source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
-    shutil.copytree(ROOT / ".git", folder / ".git")
+    history = ROOT / ".git"  # a file in a worktree
+    (shutil.copytree if history.is_dir() else shutil.copy)(history, folder / ".git")
     return folder
 
 

@@ -164,6 +164,16 @@ def finish():
     print(finish_run.finish_run(STARTED, cores, Path("results")))
 
 
+def fail():
+    """Say which jobs failed and why, in the last lines of the run: Snakemake itself writes some more until its end."""
+    import atexit
+
+    import explain_failures
+
+    if said := explain_failures.explain(workflow.scheduler.failed, STARTED):
+        atexit.register(print, f"\n{said}", file=sys.stderr, flush=True)
+
+
 wildcard_constraints:
     experiment="[a-z][a-z0-9_]*",
     rule="[a-z0-9_]+",
