@@ -2,7 +2,13 @@
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
 .PHONY: report quick plan test test-cluster lint bench readme runtime dev clean help
-unexport PYTHONPATH PYTHONHOME
+# Targets make and remove what lies in the current folder (which macOS reads as makefile).
+ifeq ($(filter Makefile makefile,$(lastword $(MAKEFILE_LIST))),)
+$(error This Makefile is of another folder, so nothing is made or removed here: make -C ITS_FOLDER TARGET)
+endif
+# What Python inherits would change how programs run, find each other, or read text. PYTHON names the interpreter.
+unexport $(filter-out PYTHON,$(filter PYTHON%,$(.VARIABLES)))
+export PYTHONUTF8 := 1
 PY := .venv/bin/python
 SNAKEMAKE := $(PY) -m snakemake --cores all
 

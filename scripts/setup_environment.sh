@@ -6,15 +6,37 @@
 # PYTHON=python3.12 picks the interpreter. Otherwise the first supported one on the PATH is taken.
 # An environment is whole when it holds a stamp, a copy of the lock file. Whatever lacks it (a killed run, another
 # lock, another folder) is made anew: packages that were left half-installed cannot be told from whole ones.
+# What the shell inherits must send none of this elsewhere: it starts in the folder above this file, or not at all.
 set -eu
-cd "$(dirname "$0")/.."
-lock=$1
+unset CDPATH # or cd looks for the folder there first
+case $0 in /*) self=$0 ;; *) self=$PWD/$0 ;; esac
+lock=${1:-}
 stamp=.venv/$lock
-unset PYTHONPATH PYTHONHOME
-export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 
-contents() { # the folder counts too, because programs in .venv/bin name it
-    pwd
+if ! { cd -P -- "$(dirname -- "$self")/.." && [ scripts/setup_environment.sh -ef "$self" ]; }; then
+    echo "$self lies in no folder scripts/ of a project, so what to set up is not known; nothing was changed." >&2
+    exit 1
+fi
+case $lock in */*) lock= ;; esac
+if ! [ -f "$lock" ]; then
+    echo "Name a lock file of $PWD, as in: sh scripts/setup_environment.sh requirements.txt; nothing was changed." >&2
+    exit 1
+fi
+
+# Of what Python and pip inherit, how packages are reached stays; what changes them or where they go does not.
+for name in $(env | sed -n -e 's/^\(PYTHON[A-Za-z0-9_]*\)=.*/\1/p' -e 's/^\(PIP_[A-Za-z0-9_]*\)=.*/\1/p'); do
+    case $name in
+    PYTHON) ;;
+    PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_NO_INDEX | PIP_FIND_LINKS | PIP_CONFIG_FILE | PIP_KEYRING_PROVIDER) ;;
+    PIP_PROXY | PIP_CERT | PIP_CLIENT_CERT | PIP_TRUSTED_HOST | PIP_TIMEOUT | PIP_DEFAULT_TIMEOUT | PIP_RETRIES) ;;
+    PIP_CACHE_DIR | PIP_NO_CACHE_DIR | PIP_NO_BINARY | PIP_ONLY_BINARY | PIP_PREFER_BINARY) ;;
+    *) unset "$name" ;;
+    esac
+done
+export PYTHONUTF8=1 PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+
+contents() { # the folder counts too, because programs in .venv/bin name it; reached through a link it is the same
+    pwd -P
     cat "$1"
 }
 

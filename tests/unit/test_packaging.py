@@ -1,11 +1,8 @@
-"""What the project says of itself in several places agrees, and the environment is made, kept and healed."""
+"""What the project says of itself in several places agrees."""
 
 import ast
 import hashlib
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -148,77 +145,3 @@ def test_shipped_activations_are_those_that_their_description_names():
     with np.load(path) as arrays:
         assert set(arrays) == {"q", "k"}
         assert {(arrays[name].shape, arrays[name].dtype.name) for name in arrays} == {((6, 12, 252, 32), "float16")}
-
-
-# ---- the environment -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def project(tmp_path):
-    """Copy the set-up into a folder with a space in its name, with lock files that need no network."""
-    folder = tmp_path / "a clone"
-    (folder / "scripts").mkdir(parents=True)
-    shutil.copy(ROOT / "scripts" / "setup_environment.sh", folder / "scripts")
-    shutil.copy(ROOT / "Makefile", folder)
-    for lock in LOCKS:
-        (folder / lock).write_text("# nothing\n")
-    return folder
-
-
-def make(folder: Path, target: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run a target of the Makefile with this Python."""
-    outer = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    command = ["make", "--no-print-directory", target]
-    variables = outer | {"PYTHON": sys.executable} | environment
-    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
-
-
-def test_environment_is_made_once_and_anew_when_the_lock_changes(project):
-    assert "Installing" in make(project, "runtime").stdout
-    stamp, foreign = project / ".venv" / "requirements.txt", project / ".venv" / "foreign"
-    before = stamp.stat().st_mtime_ns
-    foreign.touch()
-    again = make(project, "runtime")
-    assert (again.returncode, again.stdout, again.stderr, stamp.stat().st_mtime_ns) == (0, "", "", before)
-    (project / "requirements.txt").write_text("# something else\n")
-    assert make(project, "runtime").returncode == 0
-    assert not foreign.exists()
-    assert make(project, "runtime").stdout == ""
-
-
-def test_environment_left_by_a_killed_run_heals(project):
-    broken = project / ".venv" / "bin" / "python"
-    broken.parent.mkdir(parents=True)
-    broken.write_text("half a program")
-    assert make(project, "dev").returncode == 0
-    subprocess.run([broken, "-m", "pip", "--version"], check=True, capture_output=True)
-    # What adds the test packages and fails leaves no stamp behind, so the next run starts from nothing.
-    (project / "requirements-dev.txt").write_text("./missing-1.0-py3-none-any.whl\n")
-    failed = make(project, "dev")
-    assert failed.returncode != 0
-    assert "missing" in failed.stderr
-    assert not any((project / ".venv" / lock).exists() for lock in LOCKS)
-
-
-def test_environment_without_a_supported_python_says_what_to_do(project):
-    refused = make(project, "runtime", PYTHON="no-such-python")
-    assert refused.returncode != 0
-    assert "Python 3.11, 3.12 or 3.13 is needed" in refused.stderr
-    assert not (project / ".venv").exists()
-
-
-@pytest.mark.parametrize("code", [0, 1, 5])
-def test_continuous_integration_ends_with_the_summary_and_the_exit_code_of_pytest(tmp_path, code):
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / "bin").mkdir()
-    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
-    browser = tmp_path / "bin" / "chromium"
-    browser.write_text("#!/bin/sh\n")
-    browser.chmod(0o755)
-    (tmp_path / "Makefile").write_text(f"test:\n\t@echo '== summary =='; exit {code}\n")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    environment["PATH"] = f"{browser.parent}{os.pathsep}{environment['PATH']}"
-    command = ["bash", str(tmp_path / ".ci" / "run")]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert finished.returncode == code
-    assert finished.stdout.splitlines()[-1] == "== summary =="
