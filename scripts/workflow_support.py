@@ -83,15 +83,25 @@ def use_this_python() -> None:
 
 
 def commit() -> str:
-    """Return the commit of the source and whether it was changed since; `unknown` outside a repository."""
+    """Return the commit of the source and whether it was changed since; `unknown` where it is no repository itself.
+
+    A repository around the source, or one that the environment names, is another one's. Who owns the files does not
+    matter: git asks for that before it obeys a repository's settings, but here the repository's own code runs already.
+    """
+    root = SCRIPTS.parent
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(SCRIPTS.parent), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        # Naming both folders keeps git from looking for them; without locks, reading writes nothing.
+        command = ["git", "--no-optional-locks", f"--git-dir={root / '.git'}", f"--work-tree={root}", *arguments]
+        done = subprocess.run(command, capture_output=True, check=True, cwd=root, env=environment)
+        return os.fsdecode(done.stdout).strip()
 
     try:
-        changed = " with uncommitted changes" if git("status", "--porcelain", "--untracked-files=no") else ""
-        return git("rev-parse", "HEAD") + changed
+        changed = git("status", "--porcelain", "--untracked-files=no") or set(code_files()) - set(
+            git("ls-files", "-z").split("\0")
+        )
+        return git("rev-parse", "HEAD") + (" with uncommitted changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +17,80 @@ def test_jobs_find_this_python_and_keep_what_they_compile(monkeypatch):
     workflow_support.use_this_python()
     assert os.environ["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/nowhere"]
     assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+
+
+def git(folder: Path, *arguments: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.example", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def repository(folder: Path) -> str:
+    """Lay a small source folder down, in a repository of its own, and return its commit."""
+    lay(folder, "Snakefile", "README.md", "scripts/a.py")
+    (folder / ".gitignore").write_text("ignored*\n")
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", str(folder))
+    return git(folder, "rev-parse", "HEAD")
+
+
+CHANGED = " with uncommitted changes"
+
+
+class TestCommit:
+    @pytest.fixture
+    def source(self, tmp_path, monkeypatch):
+        folder = tmp_path / "the: source"
+        monkeypatch.setattr(workflow_support, "SCRIPTS", folder / "scripts")
+        return folder
+
+    def test_it_is_that_of_the_source(self, source):
+        head = repository(source)
+        assert workflow_support.commit() == head
+        (source / "README.md").write_text("other")
+        assert workflow_support.commit() == head + CHANGED
+
+    @pytest.mark.parametrize("name", ["scripts/sqrtdk/ensembles/mine.py", "scripts/ignored.py", "report/mine.yaml"])
+    def test_a_source_file_that_git_does_not_have_is_a_change(self, source, name):
+        head = repository(source)
+        lay(source, "notes.txt", "results/moments.csv")
+        assert workflow_support.commit() == head
+        lay(source, name)
+        assert workflow_support.commit() == head + CHANGED
+
+    def test_a_repository_of_the_environment_is_not_recorded(self, source, tmp_path, monkeypatch):
+        head = repository(source)
+        assert repository(tmp_path / "other") != head
+        monkeypatch.setenv("GIT_DIR", str(tmp_path / "other/.git"))
+        monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
+        monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "none"))
+        assert workflow_support.commit() == head
+
+    def test_a_repository_around_the_source_is_not_recorded(self, source):
+        repository(source.parent)
+        lay(source, "Snakefile", "scripts/a.py")
+        assert workflow_support.commit() == "unknown"
+
+    def test_a_worktree_has_its_own_commit(self, source, tmp_path):
+        head = repository(tmp_path / "main")
+        git(tmp_path / "main", "worktree", "add", "--quiet", "--detach", str(source))
+        lay(tmp_path / "main", "scripts/b.py")
+        assert workflow_support.commit() == head
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+    def test_the_source_of_another_user_has_its_commit(self, source):
+        head = repository(source)
+        for path in (source, *source.rglob("*")):
+            os.chown(path, 12345, 12345)
+        assert workflow_support.commit() == head
+
+    def test_asking_writes_nothing(self, source):
+        repository(source)
+        os.utime(source / "README.md", (1000, 1000))  # which git would note down, to compare no contents again
+        before = (source / ".git/index").read_bytes()
+        workflow_support.commit()
+        assert (source / ".git/index").read_bytes() == before
 
 
 SETTINGS = {"seed": 1, "d_k": [4, 8], "precision": 0.1}
