@@ -17,8 +17,8 @@ REMEDIES = {
     r"": "mend the file or the setting that it names; if it names none, the program is at fault: the log shows where",
 }
 """What a message says, as a pattern, and what to do about it; the first that fits counts."""
-STOPPED = "its program said nothing before it was stopped, as it is for want of memory or time, or with its machine"
-RESTART = "run it with more memory or time; on a cluster .snakemake/slurm_logs says what stopped it"
+STOPPED = "its program said nothing: it did not start, or was stopped, as it is for want of memory or time"
+RESTART = "see above what Snakemake says, on a cluster .snakemake/slurm_logs too; give it more memory or time"
 UNSEEN = "its program ended well, but not all of its files were found"
 LOOK = "see above what Snakemake misses; on a slow network disk, wait for it longer (--latency-wait 120)"
 

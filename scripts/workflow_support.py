@@ -14,6 +14,11 @@ SCRIPTS = Path(__file__).resolve().parent
 LIBRARY = "sqrtdk"
 LOADS_ITS_FOLDER = ("sqrtdk/sampling/ensembles/__init__.py",)
 """Packages that import whatever modules lie beside them, which no import statement shows."""
+CHANGES_PROGRAMS = (
+    *("PYTHONDONTWRITEBYTECODE", "PYTHONINSPECT", "PYTHONIOENCODING", "PYTHONOPTIMIZE", "PYTHONSAFEPATH"),
+    *("PYTHONWARNINGS", "BASH_ENV"),
+)
+"""Variables under which a program finds no modules, stops at a warning, waits at its end, or is another one."""
 
 
 def source_files(*starts: str) -> list[str]:
@@ -74,12 +79,29 @@ def _files(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def use_this_python() -> None:
-    """Let jobs find the Python that runs Snakemake, also when its environment was not activated.
+    """Let jobs find the Python that runs Snakemake, also when its environment was not activated, and run undisturbed.
 
     Hundreds of them load the same modules: what the first one compiles is kept, as Python does unless told otherwise.
     """
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in CHANGES_PROGRAMS:
+        os.environ.pop(name, None)
+    os.environ["PYTHONUTF8"] = "1"
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def unusable(source: Path) -> str | None:
+    """Say why nothing can run from a source folder, or under what this Python inherited, or return None."""
+    if set("{}") & set(str(source.resolve())):
+        return (
+            "The path of the source has braces in it, which Snakemake would read as its own; nothing was run.\n"
+            f"  {source.resolve()}\n      rename the folder, or move the source to another one"
+        )
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        return (
+            f"Python was told to write text as {encoding}, which lacks signs of the report; nothing was run.\n"
+            "      set PYTHONUTF8=1, or choose a locale of UTF-8, such as LC_ALL=C.UTF-8"
+        )
+    return None
 
 
 def commit() -> str:

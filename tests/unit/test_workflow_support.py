@@ -14,9 +14,12 @@ import workflow_support
 def test_jobs_find_this_python_and_keep_what_they_compile(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("PYTHONUTF8", "0")
     workflow_support.use_this_python()
     assert os.environ["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/nowhere"]
-    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+    assert not {"PYTHONDONTWRITEBYTECODE", "PYTHONSAFEPATH"} & os.environ.keys()
+    assert os.environ["PYTHONUTF8"] == "1"
 
 
 def git(folder: Path, *arguments: str) -> str:

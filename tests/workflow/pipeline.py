@@ -111,4 +111,4 @@ def lend_environment(clone: Path) -> None:
     python.chmod(0o755)
     # What scripts/setup_environment.sh leaves behind in a whole environment.
     lock = (clone / "requirements.txt").read_text(encoding="utf-8")
-    (clone / ".venv/requirements.txt").write_text(f"{clone}\n{lock}", encoding="utf-8")
+    (clone / ".venv/requirements.txt").write_text(f"{clone.resolve()}\n{lock}", encoding="utf-8")

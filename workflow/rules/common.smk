@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 STARTED = time.time()
-# Relative, so that a folder that was moved or cloned is not taken for another workflow.
-SOURCE = Path(os.path.relpath(Path(str(workflow.current_basedir)).parent.parent))
+# Relative, so that a folder that was moved or cloned is not taken for another workflow, nor one reached through a link.
+SOURCE = Path(os.path.relpath(Path(str(workflow.current_basedir)).resolve().parent.parent))
 SCRIPTS = SOURCE / "scripts"
 sys.path.insert(0, str(SCRIPTS.resolve()))
 
@@ -22,6 +22,9 @@ from sqrtdk.figures import catalogue as figures
 from sqrtdk.sampling import ensembles
 from sqrtdk.training import rules as trained
 from sqrtdk.variants import notation as variants
+
+if reason := workflow_support.unusable(SOURCE):
+    sys.exit(reason)
 
 workflow_support.use_this_python()
 
