@@ -68,11 +68,16 @@ def ended_well(said: str) -> bool:
 
 
 def _culprits(job, since: float) -> list:
-    """Return the jobs of a group whose programs had begun and did not end well, all if there are none; else the job."""
+    """Return the job, or of a group those jobs whose programs said what went wrong.
+
+    The others of a group ended well, did not begin, or were stopped when one failed. Where none said anything, those
+    are to blame that had begun and did not end well; where none had begun, all of them.
+    """
     if not job.is_group():
         return [job]
-    begun = [one for one in job.jobs if any(_is_new(log, since) for log in one.log)]
-    return [one for one in begun if not ended_well(_said(one, since))] or list(job.jobs)
+    begun = [(one, _said(one, since)) for one in job.jobs if any(_is_new(log, since) for log in one.log)]
+    bad = [(one, said) for one, said in begun if not ended_well(said)]
+    return [one for one, said in bad if last_message(said)] or [one for one, _ in bad] or list(job.jobs)
 
 
 def _cell(job) -> str:
