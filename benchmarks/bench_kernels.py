@@ -11,6 +11,7 @@ from bench_timing import Goal, Line, Spread, in_turn, number, ratios
 
 from sqrtdk.rows import gradients, softmax
 from sqrtdk.sampling import blocks, ensembles, moments, streams
+from sqrtdk.statistics import estimates
 
 PRECISION = 1e-3
 PLAIN_SCALARS = 2**21
@@ -75,7 +76,7 @@ def precision(relative_variance: float, seconds: float) -> float:
 
 def relative_variance(sums: moments.BlockSums) -> float:
     """Return the relative variance of the variance that a pass over blocks estimates, from between the blocks."""
-    found = moments.jackknife(moments.central_variance, sums.powers)
+    found = estimates.bias_corrected(moments.central_variance, sums.powers)
     return (found.se / found.value) ** 2
 
 

@@ -9,7 +9,6 @@ and writes nothing.
 """
 
 import argparse
-import math
 import multiprocessing
 import os
 import sys
@@ -26,10 +25,10 @@ from scipy import special  # noqa: E402
 
 from sqrtdk.config.rules import specification  # noqa: E402
 from sqrtdk.sampling import ensembles, laws, local_laws, moments  # noqa: E402
+from sqrtdk.statistics import intervals, shares  # noqa: E402
 
 WIDTHS = (4, 8, 16, 32, 64, 128)
 QUANTITIES = ("variance", "exponent", "local exponent")
-LEVEL = 0.95
 PRECISION = 1e-4
 """Never reached, so that `max_scalars` sets the size of every study."""
 
@@ -60,7 +59,7 @@ def tally(rows: list[dict]) -> dict[str, tuple[int, int]]:
         np.array([row[column] for row in rows], dtype=float)
         for column in ("d_k", "variance", "variance_se", "n_blocks", "exact_variance")
     )
-    held = np.abs(value - exact) <= laws.t_quantile(blocks - 1) * se
+    held = np.abs(value - exact) <= intervals.t_quantile(blocks - 1) * se
     power = laws.VARIANCE_LAWS["power"]
     fit = laws.fit_law(power, d_k, value, se, blocks, log=True)
     truth = laws.fit_law(power, d_k, exact, se / value * exact, log=True).estimates[1]
@@ -76,7 +75,7 @@ def tally(rows: list[dict]) -> dict[str, tuple[int, int]]:
 def _holds(d_k, value, se, blocks, exact) -> bool:
     estimate, error, dof = local_laws.local_exponent(d_k, value, se, blocks)
     truth = np.log(exact[1] / exact[0]) / np.log(d_k[1] / d_k[0])
-    return bool(abs(estimate - truth) <= laws.t_quantile(dof) * error)
+    return bool(abs(estimate - truth) <= intervals.t_quantile(dof) * error)
 
 
 def total(studies: list[dict]) -> dict[str, tuple[int, int]]:
@@ -92,7 +91,7 @@ def allowed(n_families: int) -> float:
 
 def off(inside: int, n: int) -> float:
     """Return the distance of a share from 95 % in binomial standard errors."""
-    return (inside - LEVEL * n) / math.sqrt(LEVEL * (1 - LEVEL) * n)
+    return (inside / n - intervals.LEVEL) / shares.binomial_error(intervals.LEVEL, n)
 
 
 def calibrated(inside: int, n: int, n_families: int = 1) -> bool:
@@ -135,13 +134,13 @@ def report(found: dict[str, tuple[str, dict]]) -> tuple[str, bool]:
     told = [name for name, (reason, _) in found.items() if not reason]
     width, good = max(map(len, found)), True
     lines = [f"{'ensemble':{width}}  " + "  ".join(f"{quantity:>24}" for quantity in QUANTITIES)]
-    for name, (reason, shares) in found.items():
+    for name, (reason, tallies) in found.items():
         if reason:
             lines.append(f"{name:{width}}  no interval: {reason}")
             continue
         cells, verdict = [], ""
         for quantity in QUANTITIES:
-            inside, n = shares[quantity]
+            inside, n = tallies[quantity]
             cells.append(f"{inside:6d} of {n:<6d}{100 * inside / n:6.2f} %")
             if not calibrated(inside, n, len(told)):
                 verdict, good = f"{verdict}  {quantity}: {off(inside, n):+.1f} standard errors", False

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from sqrtdk.rows import gradients, softmax
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 from sqrtdk.theory import normaliser_averages
 from sqrtdk.variants import normalisers, notation
 from sqrtdk.variants.normalisers import Entmax15, PostScale, Sigmoid, Sink, Softmax, Softmax1, Sparsemax, TopK, Window
@@ -301,9 +301,9 @@ class TestExactLaws:
         assert "jacobian_frobenius" in exact or normaliser.name in ("sparsemax", "entmax15", "top_k")
         for name, value in exact.items():
             if name == "jacobian_frobenius":
-                estimate, se = distribution.rms(found[name] ** 2)
+                estimate, se = estimates.rms(found[name] ** 2)
             else:
-                estimate, se = distribution.mean(found[name])
+                estimate, se = estimates.mean(found[name])
             # A share of which no row was seen has no measured error.
             if name in ("one_hot_share", "zero_gradient_mass"):
                 se = math.sqrt(max(value * (1 - value), 0) / len(z))
@@ -333,9 +333,9 @@ class TestExactLaws:
 def test_sparsemax_of_64_random_logits(spread, share, support):
     z = spread * np.random.default_rng([9, spread]).standard_normal((20_000, 64))
     size = np.count_nonzero(Sparsemax().weights(z), axis=-1)
-    mean, se = distribution.mean(size.astype(float))
+    mean, se = estimates.mean(size.astype(float))
     assert abs(mean - support) < 4 * se + 0.015
-    one_hot, se = distribution.mean((size == 1).astype(float))
+    one_hot, se = estimates.mean((size == 1).astype(float))
     assert abs(one_hot - share) < 4 * se + 0.005
 
 

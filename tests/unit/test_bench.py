@@ -15,6 +15,7 @@ import pytest
 from bench_timing import Goal, Line, Spread
 
 from sqrtdk.sampling import blocks, ensembles, moments, streams
+from sqrtdk.statistics import estimates
 
 # ---- precision for the time ------------------------------------------------------------------------------------------
 
@@ -51,7 +52,7 @@ def test_the_error_of_the_kernel_is_the_scatter_of_repeated_estimates(name):
     for i in range(repeats):
         sums = moments.sum_blocks(ensemble, 8, plan, streams.generator(i, "bench test", name), 0.0, None)
         errors.append(bench_kernels.relative_variance(sums))
-        values.append(moments.jackknife(moments.central_variance, sums.powers).value)
+        values.append(estimates.bias_corrected(moments.central_variance, sums.powers).value)
     relative = np.array(values) / ensemble.exact(8).variance
     assert relative.var(ddof=1) == pytest.approx(np.mean(errors), rel=4.5 * np.sqrt(2 / repeats))
 

@@ -8,7 +8,6 @@ import pytest
 from scipy import special
 
 from sqrtdk.rows import softmax
-from sqrtdk.statistics import distribution
 from sqrtdk.studies import claim_checks
 from sqrtdk.variants.normalisers import NORMALISERS
 
@@ -160,17 +159,6 @@ def test_heads_are_observations(shipped_dump):
     assert 0.9 < found[1]["estimate"] < 1
     assert claim_checks.trained_heads([]) == []
     assert claim_checks.trained_heads([(q[0], k[0], 1.0)]) == []
-
-
-@pytest.mark.parametrize(("share", "n"), [(0.0, 30), (1.0, 30), (0.1, 200), (0.5, 64)])
-def test_the_error_of_a_share_covers(share, n):
-    rng = np.random.default_rng(4)
-    truths = rng.uniform(0.02, 0.98, 4000)
-    found = rng.binomial(n, truths) / n
-    errors = np.array([distribution.share_error(one, n) for one in found])
-    assert np.mean(np.abs(found - truths) < 1.96 * errors) > 0.93
-    assert distribution.share_error(share, n) > 0
-    assert distribution.share_error(0.5, 10**6) == pytest.approx(0.5e-3, rel=1e-3)
 
 
 def test_streams_belong_to_what_they_are_for():

@@ -14,7 +14,7 @@ import pytest
 import synthetic_results as synthetic
 from figure_cases import ENGLISH, NAMES, SPOKEN, describe, drawn, small
 
-from sqrtdk.figures import grouping, inline, panels, saving, selection, style
+from sqrtdk.figures import grouping, inline, panels, saving, style
 from sqrtdk.figures.catalogue import load
 from sqrtdk.results.reading import read
 
@@ -151,9 +151,6 @@ def test_uncertainty_is_drawn_to_the_quantile_of_student():
     row = data[data["ensemble"] == "laplace"].iloc[0]
     expected = stats.t.interval(0.95, row["n_blocks"] - 1, row["variance"], row["variance_se"])
     assert (row["low"], row["high"]) == pytest.approx(expected, rel=1e-9)
-    assert selection.binomial_interval(95, 100) == pytest.approx(
-        tuple(stats.binomtest(95, 100).proportion_ci(0.95, "exact")), rel=1e-6
-    )
 
 
 # ---- odd runs --------------------------------------------------------------------------------------------------------

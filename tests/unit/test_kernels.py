@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sqrtdk.rows import softmax
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 from sqrtdk.studies import normalisation
 from sqrtdk.variants import kernels
 from sqrtdk.variants.kernels import ELU, RELU, Additive, DotProduct, RandomFeatures
@@ -88,11 +88,11 @@ def test_one_random_feature_has_the_relative_variance_of_the_lemma(size, scale):
     one = RandomFeatures(rng.standard_normal((n, 1, 3)))
     estimate = np.exp(one.logits(np.broadcast_to(q, (n, 1, 3)), np.broadcast_to(k, (n, 1, 3)), scale))[:, 0, 0]
     truth = math.exp(scale * float(q[0, 0] @ k[0, 0]))
-    mean, se = distribution.mean(estimate)
+    mean, se = estimates.mean(estimate)
     assert abs(mean - truth) < 4.5 * se
     assert se < 0.01 * truth
     predicted = math.expm1(float(kernels.log_relative_second_moment(q, k, scale)[0, 0, 0]))
-    square, se = distribution.mean((estimate / truth - 1) ** 2)
+    square, se = estimates.mean((estimate / truth - 1) ** 2)
     assert abs(square - predicted) < 4.5 * se
     assert se < 0.1 * predicted
     assert predicted == pytest.approx(math.expm1(scale * np.sum((q + k) ** 2)), rel=1e-12)
@@ -127,7 +127,7 @@ def test_variance_of_additive_scores():
     q, k = rng.standard_normal((20_000, 1, 3)), rng.standard_normal((20_000, 2, 3))
     scores = Additive(v).scores(q, k)[:, 0]
     for values, within_row in ((scores[:, 0] ** 2, False), (scores.var(axis=-1, ddof=1), True)):
-        mean, se = distribution.mean(values)
+        mean, se = estimates.mean(values)
         assert abs(mean - v @ v * kernels.additive_score_variance(within_row)) < 4.5 * se
         assert se < 0.02 * mean
     np.testing.assert_allclose(Additive(v).weights(q, k, 2.0)[:, 0], softmax.softmax(2 * scores), rtol=1e-12)

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from test_laws import FULL, VARIANCE_LAWS, moments, rows, study
 
 from sqrtdk.sampling import local_laws
-from sqrtdk.sampling.laws import SPREAD_LAWS, fit_spread_laws, fit_variance_laws, t_quantile, welch_dof
+from sqrtdk.sampling.laws import SPREAD_LAWS, fit_spread_laws, fit_variance_laws
+from sqrtdk.statistics.intervals import t_quantile
 
 
 def table(law="quadratic", parameters=(0.91, 0.09), d_k=FULL, seed=3, **columns):
@@ -93,12 +93,6 @@ def test_intervals_cover_even_with_few_blocks_and_a_wrong_error_is_caught():
     assert abs(inside - 0.95 * total) < 4 * np.sqrt(0.95 * 0.05 * total)
     inside, total = coverage(0.5)
     assert abs(inside - 0.95 * total) > 4 * np.sqrt(0.95 * 0.05 * total)
-
-
-def test_quantiles_of_intervals_are_students():
-    assert t_quantile([3.0, 63.0, np.inf]) == pytest.approx([stats.t.ppf(0.975, d) for d in (3, 63, np.inf)])
-    assert t_quantile(5.0, 0.99) == pytest.approx(stats.t.ppf(0.995, 5))
-    assert welch_dof(np.array([1.0, 1.0]), np.array([1 / 9, 1 / 9])) == pytest.approx(18)
 
 
 def test_columns_of_a_fit_hold_its_interval():

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from sqrtdk.sampling import blocks, ensembles, moments, streams
+from sqrtdk.statistics.estimates import Estimate
 
 GAUSSIAN = {"family": "gaussian"}
 SHIFTED = {"family": "gaussian", "query_mean": 2.0, "key_mean": 1.0}
@@ -19,26 +20,6 @@ def cell(spec, d_k=8, name="x", seed=1, precision=0.02, max_scalars=2e6):
 
 def row(spec, **options):
     return cell(spec, **options)["row"]
-
-
-class TestJackknife:
-    def test_of_a_mean_is_the_textbook_error(self):
-        x = np.random.default_rng(1).exponential(size=(50, 1))
-        estimate = moments.jackknife(lambda p: p[..., 0], x)
-        assert estimate.value == pytest.approx(x.mean())
-        assert estimate.se == pytest.approx(x.std(ddof=1) / math.sqrt(50))
-        assert estimate.skewness == pytest.approx(stats.skew(x[:, 0]))
-
-    def test_of_a_variance_subtracts_the_mean_across_blocks(self):
-        powers = np.random.default_rng(2).normal(size=(20, 2))
-        first, second = powers.T
-        products = (first.sum() ** 2 - np.sum(first**2)) / (20 * 19)
-        assert moments.jackknife(moments.central_variance, powers).value == pytest.approx(second.mean() - products)
-
-    def test_central_kurtosis_is_scipys(self):
-        x = np.random.default_rng(3).exponential(size=1000)
-        means = np.array([np.mean(x**r) for r in range(1, 5)])
-        assert moments.central_kurtosis(means) == pytest.approx(stats.kurtosis(x))
 
 
 class TestQuantile:
@@ -75,7 +56,7 @@ class TestQuantile:
     def test_values_that_repeat_have_no_error(self):
         kept = np.sign(np.random.default_rng(7).normal(size=(64, 100)))
         quartiles, parts = moments.quantiles(kept, (0.25, 0.75))
-        assert moments.interquartile_range(quartiles, parts) == moments.Estimate(2.0, 0.0)
+        assert moments.interquartile_range(quartiles, parts) == Estimate(2.0, 0.0)
 
 
 class TestPlan:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from sqrtdk.claims.core import Estimate, Missing
-from sqrtdk.statistics.distribution import share_error
+from sqrtdk.statistics import shares
 
 FARTHEST = 4.0
 """A width or a number of keys that the run lacks is stood in for by one within this factor, and the ledger says so."""
@@ -153,8 +153,8 @@ class Results:
         """Return the share of the heads of which something is true; each head is one observation."""
         n, share = len(truth), float(truth.mean())
         # The error is that of two more in and two out, and so is the middle of the interval (Agresti and Coull).
-        shift = (share * n + 2) / (n + 4) - share
-        return Estimate(share, share_error(share, n), n - 1, ends=SHARE, shift=shift)
+        middle, se = shares.smoothed(share, n)
+        return Estimate(share, se, n - 1, ends=SHARE, shift=middle - share)
 
     def check(self, name: str, **where) -> Row:
         """Return a row of claim_checks.csv, exactly where it is asked for."""

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals, shares
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -10,7 +11,6 @@ INPUTS = ("moments",)
 
 _QUANTITIES = ("mean", "variance", "excess_kurtosis")
 _WORDS = {"mean": "mean", "variance": "variance", "excess_kurtosis": "excess kurtosis"}
-_BOUND = 1.959963984540054
 _FAR = 5.0
 _NAMED, _MOST_NAMED = 3.5, 1
 _NOTHING = "No simulated cell has both an error and an exact value to be held against."
@@ -100,7 +100,7 @@ def _draw_quantity(axes, part, name: str) -> None:
             xytext=(-5 if row.z > 0 else 5, 0),
             textcoords="offset points",
         )
-    inside = int((part["z"].abs() <= _BOUND).sum())
+    inside = int((part["z"].abs() <= intervals.NORMAL).sum())
     axes.set_title(f"{_WORDS[name]}\n|z| < 1.96: {inside} of {len(part)}", fontsize=9)
     axes.set_xlabel("normal quantile")
     axes.set_xticks([-2, 0, 2], ["−2", "0", "2"])
@@ -129,13 +129,13 @@ def _caption(groups):
 
 
 def _inside(part) -> int:
-    return int((part["z"].abs() <= _BOUND).sum())
+    return int((part["z"].abs() <= intervals.NORMAL).sum())
 
 
 def _share(name: str, part) -> dict[str, object]:
     """Return the values of a sentence on how many z of a quantity are within the bound."""
     inside, total = _inside(part), len(part)
-    interval = speaking.ends(numbers.percent(end) for end in selection.binomial_interval(inside, total))
+    interval = speaking.ends(numbers.percent(end) for end in shares.clopper_pearson(inside, total))
     values = {"inside": numbers.count(inside), "total": numbers.count(total), "share": numbers.percent(inside / total)}
     return values | {"quantity": _quantity(name), "interval": interval}
 
@@ -152,7 +152,7 @@ def _shares(groups) -> Sentence:
     """Hold the shares against 95 %."""
     parts = [
         Sentence(
-            f"reading.share.{'nominal' if selection.is_nominal(_inside(part), len(part)) else 'wrong'}",
+            f"reading.share.{'nominal' if shares.is_nominal(_inside(part) / len(part), len(part)) else 'wrong'}",
             _share(name, part),
         )
         for name, part in groups

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -32,7 +33,7 @@ def data(frames):
     style.scalings(table["scaling"])
     table = table[table["measure"].isin(_MEASURES) & table["estimate"].notna()].reset_index(drop=True)
     table.insert(0, "stack", _names(table))
-    half = selection.half_width(table["se"], table["n_stacks"])
+    half = intervals.half_width(table["se"], table["n_stacks"])
     table["low"], table["high"] = table["estimate"] - half, table["estimate"] + half
     return table.drop(columns=["norm", "residual"])
 
@@ -190,6 +191,6 @@ def _collapse(table) -> tuple[Sentence, ...]:
 def _coverage(frame) -> Sentence:
     """Say whether the spread is what the tokens' similarity makes of it."""
     cells = frame[(frame["measure"] == "logit_variance_ratio") & frame["estimate"].notna() & (frame["se"] > 0)]
-    half = selection.half_width(cells["se"], cells["n_stacks"])
+    half = intervals.half_width(cells["se"], cells["n_stacks"])
     inside = int((abs(cells["estimate"] - 1) <= half).sum())
     return speaking.coverage(inside, len(cells), Sentence("quantity"), "shared.cells")

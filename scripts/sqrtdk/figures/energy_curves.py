@@ -3,6 +3,7 @@
 import math
 
 from sqrtdk.figures import panels, selection
+from sqrtdk.statistics import intervals
 
 KEY = ["n_keys", "logit_std", "measure"]
 _EACH = 2
@@ -18,7 +19,7 @@ def points(table, n_keys: list[int], measures: tuple[str, ...]):
     """Return the simulated rows of these numbers of keys and measures with 95 % intervals, not below 0."""
     rows = table[table["n_keys"].isin(n_keys) & table["measure"].isin(measures)].sort_values(KEY, ignore_index=True)
     rows["trusted"] = selection.truth(rows["trusted"])
-    half = selection.half_width(rows["se"], rows["n_rows"])
+    half = intervals.half_width(rows["se"], rows["n_rows"])
     rows["low"], rows["high"] = (rows["estimate"] - half).clip(lower=0), rows["estimate"] + half
     return rows.drop(columns=["exact", "hot", "frozen", "hazard", "precise"])
 

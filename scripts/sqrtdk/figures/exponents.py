@@ -4,6 +4,7 @@ import textwrap
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
@@ -20,8 +21,6 @@ def data(frames):
     `ci_*` are 95 % intervals; `all_*` are Šidák's simultaneous ones, which hold for all ensembles at once in 95 % of
     runs. `range_exponent` is the exponent of the interquartile range at large d_k, of the tail law if it has one.
     """
-    from sqrtdk.sampling.laws import t_quantile
-
     laws = frames["variance_laws"]
     if laws.empty:
         return laws
@@ -29,8 +28,8 @@ def data(frames):
     columns = ["ensemble", "estimate", "se", "ci_low", "ci_high", "exact", "estimable", "reason", "d_k_min", "n_points"]
     table = rows[columns].copy()
     table["estimable"] = selection.truth(table["estimable"]) & table["estimate"].notna()
-    level = selection.LEVEL ** (1 / max(int(table["estimable"].sum()), 1))
-    half = t_quantile(rows["ci_dof"].astype(float).fillna(float("inf")), level) * table["se"]
+    level = intervals.LEVEL ** (1 / max(int(table["estimable"].sum()), 1))
+    half = intervals.t_quantile(rows["ci_dof"].astype(float).fillna(float("inf")), level) * table["se"]
     table["all_low"], table["all_high"] = table["estimate"] - half, table["estimate"] + half
     for column in ("estimate", "ci_low", "ci_high", "all_low", "all_high"):
         table[f"{column}_minus_exact"] = (table[column] - table["exact"]).where(table["estimable"])

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -239,6 +240,6 @@ def _agreement(frames) -> tuple[Sentence, ...]:
         "measure": Sentence(f"shared.measures.{worst['measure']}"),
         "n": numbers.count(worst["n_keys"]),
         "spread": numbers.significant(worst["logit_std"]),
-        "share": numbers.percent((z < 1.96).mean()),
+        "share": numbers.percent((z < intervals.NORMAL).mean()),
     }
     return (Sentence(f"reading.agreement.{'good' if z.max() < 5 else 'bad'}", values),)

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -30,7 +31,7 @@ def data(frames):
     table = table.rename(columns={"estimate": "rms", "se": "rms_se"}).drop(
         columns=["trusted", "precise"], errors="ignore"
     )
-    half = {name: selection.half_width(table[f"{name}_se"], table["n_blocks"]) for name in ("rms", "median")}
+    half = {name: intervals.half_width(table[f"{name}_se"], table["n_blocks"]) for name in ("rms", "median")}
     table["rms_low"], table["rms_high"] = table["rms"] - half["rms"], table["rms"] + half["rms"]
     # Medians of rows that span decades err by a factor, and their error is that of the logarithm.
     factor = np.exp((half["median"] / table["median"].where(table["median"] > 0)).clip(upper=50))
@@ -288,4 +289,4 @@ def _falling(frames, table) -> Sentence:
 
 
 def _star(row) -> str:
-    return numbers.with_error(row["d_k_star"], (row["ci_high"] - row["ci_low"]) / (2 * 1.96))
+    return numbers.with_error(row["d_k_star"], (row["ci_high"] - row["ci_low"]) / (2 * intervals.NORMAL))

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -23,7 +24,7 @@ def data(frames):
     if table.empty:
         return table
     table = table[(table["quantity"] == "logit_std") & table["estimate"].notna()].reset_index(drop=True)
-    half = selection.half_width(table["se"], table["n_blocks"])
+    half = intervals.half_width(table["se"], table["n_blocks"])
     table["low"], table["high"] = table["estimate"] - half, table["estimate"] + half
     return table
 

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -34,7 +35,7 @@ def data(frames):
     points = energy_curves.points(table, n_keys, tuple(_PANELS))
     median = points["measure"] == "jacobian_median"
     # A median of rows that span decades errs by a factor, and its error is that of the logarithm.
-    half = selection.half_width(points["se"], points["n_rows"])
+    half = intervals.half_width(points["se"], points["n_rows"])
     factor = np.exp((half / points["estimate"].where(points["estimate"] > 0)).clip(upper=50))
     points["low"] = points["low"].where(~median, points["estimate"] / factor)
     points["high"] = points["high"].where(~median, points["estimate"] * factor)

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -20,7 +21,7 @@ def data(frames):
     if moments.empty:
         return moments
     table = moments[["ensemble", "d_k", "n_blocks", "n_scores", "excess_kurtosis", "excess_kurtosis_se"]].copy()
-    half = selection.half_width(moments["excess_kurtosis_se"], moments["n_blocks"])
+    half = intervals.half_width(moments["excess_kurtosis_se"], moments["n_blocks"])
     table["low"], table["high"] = table["excess_kurtosis"] - half, table["excess_kurtosis"] + half
     table["trusted"] = selection.truth(moments["kurtosis_trusted"])
     table["exact"] = moments["exact_excess_kurtosis"]

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -27,7 +28,7 @@ def data(frames):
     table = table.drop(columns="approximation").merge(
         capacity[[*_KEYS, "capacity", "formula"]], how="left", on=_KEYS, validate="many_to_one"
     )
-    half = selection.half_width(table["se"], table["n_blocks"])
+    half = intervals.half_width(table["se"], table["n_blocks"])
     table["low"], table["high"] = (table["estimate"] - half).clip(0, 1), (table["estimate"] + half).clip(0, 1)
     return table
 

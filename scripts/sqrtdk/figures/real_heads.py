@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -27,7 +28,7 @@ def data(frames):
     result = table[columns].copy()
     for name in _QUANTITIES:
         # As many values stand behind an error as runs were left out.
-        half = selection.half_width(table[f"{name}_se"], (table["n_tokens"] - 2).clip(upper=RUNS))
+        half = intervals.half_width(table[f"{name}_se"], (table["n_tokens"] - 2).clip(upper=RUNS))
         result[name], result[f"{name}_se"] = table[name], table[f"{name}_se"]
         result[f"{name}_low"], result[f"{name}_high"] = table[name] - half, table[name] + half
     return result

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -36,7 +37,7 @@ def data(frames):
     table = table[table["estimate"].notna()]
     wanted = [key in _ROWS for key in zip(table["rounded"], table["measure"], strict=True)]
     table = table[wanted].reset_index(drop=True)
-    table["half_width"] = selection.half_width(table["se"], table["n_blocks"])
+    table["half_width"] = intervals.half_width(table["se"], table["n_blocks"])
     return table[["rounded", "format", "scaling", "d_k", "n_keys", "estimate", "se", "half_width", "exact", "n_rows"]]
 
 

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -30,7 +31,7 @@ def data(frames):
     every = table[(table["n_keys"] == n) & (table["measure"] == _OTHERS)].copy()
     every.insert(0, "panel", "ensembles")
     result = pd.concat([main, every], ignore_index=True)
-    half = selection.half_width(result["se"], result["n_blocks"])
+    half = intervals.half_width(result["se"], result["n_blocks"])
     result["low"], result["high"] = (result["estimate"] - half).clip(0, 1), (result["estimate"] + half).clip(0, 1)
     return result
 

@@ -1,11 +1,10 @@
-"""Rows of result tables that figures draw, and the intervals and shares that their words speak of."""
+"""Rows of result tables that figures draw, and what their words tell apart."""
 
 import math
 
 from sqrtdk.figures import style
 
 _ENUMERATED = "enumerated"
-LEVEL = 0.95
 
 
 def simulated(moments):
@@ -36,33 +35,9 @@ def truth(column):
     return column.map(lambda value: str(value).lower() == "true").astype(bool)
 
 
-def half_width(se, n_blocks):
-    """Return the half width of the 95 % interval: Student's t with n_blocks − 1 degrees of freedom; NaN where se is."""
-    import numpy as np
-    from scipy.special import stdtrit
-
-    blocks = np.asarray(n_blocks, dtype=float)
-    return np.asarray(se, dtype=float) * stdtrit(np.where(blocks > 1, blocks - 1, np.nan), 0.5 + LEVEL / 2)
-
-
 def covers(low, high, value):
     """Say where an interval holds a value; false where one of the three is missing."""
     return (low <= value) & (value <= high)
-
-
-def is_nominal(inside: int, total: int) -> bool:
-    """Say whether a share of covering intervals is 95 % to three binomial standard errors."""
-    return abs(inside - LEVEL * total) <= 3 * (LEVEL * (1 - LEVEL) * total) ** 0.5
-
-
-def binomial_interval(inside: int, total: int) -> tuple[float, float]:
-    """Return the exact (Clopper-Pearson) 95 % interval of a share."""
-    from scipy.special import betaincinv
-
-    tail = (1 - LEVEL) / 2
-    low = betaincinv(inside, total - inside + 1, tail) if inside else 0.0
-    high = betaincinv(inside + 1, total - inside, 1 - tail) if inside < total else 1.0
-    return float(low), float(high)
 
 
 def finite(table):

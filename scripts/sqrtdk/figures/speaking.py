@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import selection, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals, shares
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence, decode, encode, with_keys
 
@@ -67,8 +68,8 @@ def coverage(inside: int, total: int, quantity: object, unit: str) -> Sentence:
     if not total:
         return Sentence("shared.coverage.nothing", {"quantity": quantity})
     values = {"inside": numbers.count(inside), "of": counted(total, unit), "share": numbers.percent(inside / total)}
-    nominal = selection.is_nominal(inside, total)
-    verdict = "nominal" if nominal else "few" if inside < selection.LEVEL * total else "many"
+    nominal = shares.is_nominal(inside / total, total)
+    verdict = "nominal" if nominal else "few" if inside < intervals.LEVEL * total else "many"
     return Sentence(f"shared.coverage.{verdict}", values | {"quantity": quantity})
 
 

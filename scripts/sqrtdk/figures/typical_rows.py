@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -24,7 +25,7 @@ def data(frames):
         shown &= table[column].isin({selection.nearest(table[column], value) for value in wanted})
     table = table.loc[shown, ["d_k", "n_keys", "scaling", "first_rank", "estimate", "se", "n_rows"]]
     table = table.rename(columns={"first_rank": "rank"}).reset_index(drop=True)
-    half = selection.half_width(table["se"], table["n_rows"])
+    half = intervals.half_width(table["se"], table["n_rows"])
     return table.assign(low=table["estimate"] - half, high=table["estimate"] + half)
 
 

@@ -4,6 +4,7 @@ import math
 
 from sqrtdk.figures import grouping, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -22,7 +23,7 @@ def data(frames):
     moments = selection.simulated(frames["moments"])
     if moments.empty:
         return moments
-    half = selection.half_width(moments["variance_se"], moments["n_blocks"])
+    half = intervals.half_width(moments["variance_se"], moments["n_blocks"])
     table = moments[["ensemble", "d_k", "n_blocks", "n_scores", "stopped_by", "variance", "variance_se"]].copy()
     table["low"], table["high"] = table["variance"] - half, table["variance"] + half
     table["exact"] = moments["exact_variance"]

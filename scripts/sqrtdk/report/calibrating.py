@@ -1,16 +1,16 @@
 """Whether the standard errors of a run can be trusted: its estimates held against exact values."""
 
-import math
-
 import pandas as pd
 
 from sqrtdk.report.comparing import DISTINCT
 from sqrtdk.report.tables.moments import simulated, z_score
+from sqrtdk.statistics import shares
+from sqrtdk.statistics.intervals import NORMAL
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
-COVERED, FARTHEST = 1.959963984540054, 5.0
-"""Half width of the 95 % interval of a normal deviate, and one that chance does not reach."""
+FARTHEST = 5.0
+"""A normal deviate that chance does not reach."""
 
 
 def scores(frame: pd.DataFrame) -> list[float]:
@@ -30,16 +30,16 @@ def moments(frame: pd.DataFrame) -> list[Sentence]:
     found = scores(frame)
     if not found:
         return [Sentence("answer.calibration.none")]
-    share = sum(z <= COVERED for z in found) / len(found)
+    share = sum(z <= NORMAL for z in found) / len(found)
     # One cell's quantities share their draws, so the binomial error counts cells.
-    allowed = DISTINCT * math.sqrt(0.95 * 0.05 / len(simulated(frame)))
+    nominal = shares.is_nominal(share, len(simulated(frame)), DISTINCT)
     values = {
         "count": numbers.count(len(found)),
         "share": numbers.percent(share),
         "worst": numbers.significant(max(found), 2),
-        "covered": numbers.significant(COVERED),
+        "covered": numbers.significant(NORMAL),
     }
-    verdict = "poor" if abs(share - 0.95) > allowed else "far" if max(found) > FARTHEST else "good"
+    verdict = "poor" if not nominal else "far" if max(found) > FARTHEST else "good"
     return [Sentence(f"answer.calibration.{verdict}", values)]
 
 
@@ -61,9 +61,9 @@ def theory(saturation: pd.DataFrame, gradients: pd.DataFrame) -> list[Sentence]:
         return []
     values = {
         "count": numbers.count(len(z)),
-        "share": numbers.percent((z <= COVERED).mean()),
+        "share": numbers.percent((z <= NORMAL).mean()),
         "worst": numbers.significant(z.max(), 2),
-        "covered": numbers.significant(COVERED),
+        "covered": numbers.significant(NORMAL),
         "left_out": numbers.count(left_out),
     }
     return [Sentence(f"answer.theory.{'far' if z.max() > FARTHEST else 'good'}", values)]

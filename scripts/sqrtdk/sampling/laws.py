@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, special
 
+from sqrtdk.statistics.intervals import t_quantile, welch_dof
+
 COLUMNS = (
     "ensemble", "law", "parameter", "estimate", "se", "ci_low", "ci_high", "ci_dof", "exact", "chi2", "dof", "p_value",
     "aicc", "selected", "estimable", "reason", "d_k_min", "n_points",
@@ -223,22 +225,6 @@ def _uncertainty(parts: np.ndarray, freedom: np.ndarray, spread: np.ndarray) -> 
     errors = np.sqrt((parts * (1.0 + 4.0 * freedom * spread)).sum(axis=1))
     dof = welch_dof(parts, spread)
     return errors, t_quantile(dof) * errors, dof
-
-
-def welch_dof(parts: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Return the Welch-Satterthwaite degrees of freedom of sums over the last axis.
-
-    parts: variances that are summed; spread: 1 / (n_blocks - 1) of each, 0 where a variance is known exactly.
-    """
-    with np.errstate(divide="ignore"):
-        return parts.sum(axis=-1) ** 2 / (parts**2 * spread).sum(axis=-1)
-
-
-def t_quantile(dof, level: float = 0.95) -> np.ndarray:
-    """Return the half width, in standard errors, of a two-sided interval; the normal's where dof is infinite."""
-    share, dof = 0.5 + level / 2, np.asarray(dof, dtype=float)
-    known = np.isfinite(dof)
-    return np.where(known, special.stdtrit(np.where(known, dof, 1.0), share), special.ndtri(share))
 
 
 def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks, log: bool) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sqrtdk.sampling.laws import t_quantile, usable, welch_dof
+from sqrtdk.sampling.laws import usable
+from sqrtdk.statistics.intervals import t_quantile, welch_dof
 
 COLUMNS = (
     "ensemble", "quantity", "d_k_low", "d_k_high", "exponent", "se", "ci_low", "ci_high", "ci_dof", "exact", "weight",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.sampling import blocks, streams
+from sqrtdk.statistics.estimates import Estimate, bias_corrected, jackknife_skewness
 
 QUANTILE_SCORES = 2**20
 """Scores kept for the quartiles; the moments use every score."""
@@ -18,17 +19,6 @@ TRUSTED_SKEWNESS = 0.1
 CONSTANT = "the score has one absolute value, so that its variance is known without error"
 ENUMERATED = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
 UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value, its Monte-Carlo standard error and the skewness of its sampling distribution; None where not known."""
-
-    value: float | None
-    se: float | None = None
-    skewness: float | None = None
-
-
 ABSENT = Estimate(None)
 
 
@@ -48,27 +38,6 @@ class BlockSums:
     n_scores: int
     counts: np.ndarray | None
     edges: np.ndarray | None
-
-
-def jackknife(statistic, block_means: np.ndarray) -> Estimate:
-    """Estimate a smooth function of means with the bias and standard error of the delete-one-block jackknife.
-
-    For a quadratic function such as the variance the bias correction is exact: it is the cross-block estimate of μ².
-
-    Args:
-        statistic: maps an array (..., r) of means to (...).
-        block_means: (n_blocks, r), one independent row per block.
-    """
-    n = len(block_means)
-    full = block_means.mean(axis=0)
-    left_out = statistic((n * full - block_means) / (n - 1))
-    centred = left_out - left_out.mean()
-    second = np.mean(centred**2)
-    value = n * statistic(full) - (n - 1) * left_out.mean()
-    se = math.sqrt((n - 1) * second)
-    # The values left out move against the block that is left out.
-    skewness = -float(np.mean(centred**3) / second**1.5) if second > 0 else 0.0
-    return Estimate(float(value), se, skewness)
 
 
 def central_variance(means: np.ndarray) -> np.ndarray:
@@ -186,7 +155,7 @@ def simulate_cell(ensemble, d_k: int, name: str, seed: int, precision: float, ma
         sums = sum_blocks(
             ensemble, d_k, pilot_plan, streams.generator(seed, "pilot", name, d_k), exact.mean or 0.0, None
         )
-        variance = jackknife(central_variance, sums.powers)
+        variance = bias_corrected(central_variance, sums.powers)
         return pilot_plan.n_products * (variance.se / variance.value) ** 2 if variance.value > 0 else math.inf
 
     heavy = ensemble.finite_moment <= 4
@@ -220,11 +189,11 @@ def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict[str, A
     reason = exact.reason
     estimates = dict.fromkeys(_MOMENTS, ABSENT)
     if finite > 2:
-        estimates["mean"] = jackknife(lambda p: p[..., 0], sums.powers)
-        estimates["variance"] = jackknife(central_variance, sums.powers)
-        estimates["within_row_variance"] = jackknife(lambda p: p[..., 0], sums.within_row[:, None])
+        estimates["mean"] = bias_corrected(lambda p: p[..., 0], sums.powers)
+        estimates["variance"] = bias_corrected(central_variance, sums.powers)
+        estimates["within_row_variance"] = bias_corrected(lambda p: p[..., 0], sums.within_row[:, None])
     if finite > 4:
-        estimates["excess_kurtosis"] = jackknife(central_kurtosis, sums.powers)
+        estimates["excess_kurtosis"] = bias_corrected(central_kurtosis, sums.powers)
     else:
         # The estimates are consistent, but their errors are infinite.
         estimates |= {name: Estimate(estimates[name].value) for name in ("variance", "within_row_variance")}
@@ -236,8 +205,10 @@ def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict[str, A
         stopped_by, reason = "degenerate", CONSTANT
     kurtosis = estimates["excess_kurtosis"]
     trusted = kurtosis.se is not None and finite > 8 and stopped_by != "degenerate"
-    if trusted and abs(kurtosis.skewness) / math.sqrt(len(sums.powers)) >= TRUSTED_SKEWNESS:
-        trusted, reason = False, UNSTEADY
+    if trusted:
+        skewness = jackknife_skewness(central_kurtosis, sums.powers)
+        if abs(skewness) / math.sqrt(len(sums.powers)) >= TRUSTED_SKEWNESS:
+            trusted, reason = False, UNSTEADY
     row = {"stopped_by": stopped_by, "kurtosis_trusted": trusted, "reason": reason}
     for name, estimate in estimates.items():
         shift = sums.shift if name == "mean" else 0.0

@@ -1,4 +1,4 @@
-"""What every stage needs of statistics: estimates with errors, quantiles, shares.
+"""What every stage needs of statistics: estimates with errors, intervals, quantiles, shares; each once.
 
 It knows arrays and nothing else.
 """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.sampling import streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates, quantiles
 from sqrtdk.variants import notation
 from sqrtdk.variants.normalisers import NORMALISERS
 
@@ -110,13 +110,13 @@ def simulate(d_k: int, n_keys: Sequence[int], texts: Sequence[str], seed: int) -
 def _summary(measure: str, values: np.ndarray, variant: notation.Variant, d_k: int, n_keys: int) -> dict[str, Any]:
     blocks, centre, known, limit = values.mean(axis=1), (None, None), None, None
     if measure in _NORMS:
-        estimate = distribution.rms(np.mean(values**2, axis=1))
-        centre = distribution.median(values)
+        estimate = estimates.rms(np.mean(values**2, axis=1))
+        centre = quantiles.median(values)
     elif measure == "logit_std":
-        estimate = distribution.jackknife(blocks, np.sqrt)
+        estimate = estimates.plug_in(np.sqrt, blocks)
         known, limit = variant.exact_std(d_k, n_keys), variant.limit_std(d_k)
     else:
-        estimate = distribution.mean(blocks)
+        estimate = estimates.mean(blocks)
     return dict(
         zip(("estimate", "se", "median", "median_se"), (*estimate, *centre), strict=True),
         exact=known,

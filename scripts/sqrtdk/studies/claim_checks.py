@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special
 
 from sqrtdk.rows import softmax
-from sqrtdk.sampling import densities, moments, streams
-from sqrtdk.statistics import distribution
+from sqrtdk.sampling import densities, streams
+from sqrtdk.statistics import estimates, shares
 from sqrtdk.training import model, runs, tasks
 from sqrtdk.training.optimisers import Optimiser
 from sqrtdk.training.rules import Rule
@@ -94,11 +94,11 @@ def scores(d_k: int, seed: int) -> list[dict[str, Any]]:
     exact = exact_scores(d_k, N_KEYS)
     rows = []
     for (check, case), values in parts.items():
-        estimate, se = distribution.mean(np.concatenate(values))
+        estimate, se = estimates.mean(np.concatenate(values))
         known, n = exact[check, case], sum(map(len, values))
         # The largest score is one of a row, all others are of single pairs.
         n_keys = N_KEYS if check == "largest_score" else 0
-        rows.append(_row(check, estimate, se or distribution.share_error(estimate, n), known, case, d_k, n_keys, n))
+        rows.append(_row(check, estimate, se or shares.smoothed(estimate, n)[1], known, case, d_k, n_keys, n))
     return rows
 
 
@@ -140,9 +140,9 @@ def row_weights(n_keys: int, seed: int) -> list[dict[str, Any]]:
         hot.append(np.stack([(sharp * norm).mean(axis=1) for norm in norms] + [sharp.mean(axis=1)], axis=-1))
     top, hot = np.concatenate(top), np.concatenate(hot)
     place = dict(d_k=D_K, n_keys=n_keys, n_blocks=len(top))
-    rows = [_row("top_two_weight", *distribution.mean(top), **place)]
+    rows = [_row("top_two_weight", *estimates.mean(top), **place)]
     for column, case in enumerate(("runner_up", "largest")):
-        ratio = moments.jackknife(lambda means, column=column: means[..., column] / means[..., 2], hot)
+        ratio = estimates.bias_corrected(lambda means, column=column: means[..., column] / means[..., 2], hot)
         rows.append(_row("one_hot_gradient", ratio.value, ratio.se, None, case, **place))
     return rows
 
@@ -161,7 +161,7 @@ def alignment(case: str, spread: float, seed: int) -> dict[str, Any]:
         cosine = s / np.sqrt(np.vecdot(q, q)[..., None] * np.vecdot(k, k)[:, None])
         sums.append(np.stack([(x * y).mean(axis=(1, 2)) for x, y in ((s, cosine), (s, s), (cosine, cosine))], axis=-1))
     sums = np.concatenate(sums)
-    found = moments.jackknife(lambda means: means[..., 0] / np.sqrt(means[..., 1] * means[..., 2]), sums)
+    found = estimates.bias_corrected(lambda means: means[..., 0] / np.sqrt(means[..., 1] * means[..., 2]), sums)
     exact = mean_length(D_K) ** 2 / D_K * math.exp(-(sigma**2) / 2)
     return _row("alignment", found.value, found.se, exact, case, D_K, N_KEYS, len(sums))
 
@@ -242,6 +242,6 @@ def trained_heads(heads) -> list[dict[str, Any]]:
     shares, correlations = np.array(found).T
     place = dict(case="trained_heads", d_k=d_k, n_blocks=len(found))
     return [
-        _row("share_within", *distribution.mean(shares), None, **place),
-        _row("alignment", *distribution.mean(correlations), None, **place),
+        _row("share_within", *estimates.mean(shares), None, **place),
+        _row("alignment", *estimates.mean(correlations), None, **place),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sqrtdk.statistics.distribution import student
+from sqrtdk.statistics.intervals import t_quantile_by_series
 from sqrtdk.theory import asymptotics
 from sqrtdk.variants.notation import parse
 
@@ -81,7 +81,8 @@ def crossovers(
                 found["reason"] = "the scaled gradient is zero"
             else:
                 ratio = [_log_ratio(*pair) for pair in pairs]
-                found = crossing(widths, *zip(*ratio, strict=True), student(min(cell[2] for cell in sum(pairs, ()))))
+                reach = t_quantile_by_series(min(cell[2] for cell in sum(pairs, ())))
+                found = crossing(widths, *zip(*ratio, strict=True), reach)
         formula = frozen_crossover(n_keys) if (measure, quantity) == ("jacobian_frobenius", "median") else None
         key = dict(zip(CROSSOVER_COLUMNS, (ensemble, n_keys, measure, quantity), strict=False))
         rows.append(key | found | {"d_k_formula": formula})

@@ -17,7 +17,7 @@ import numpy as np
 
 from sqrtdk.rows.norms import layer_normalise, rms_normalise
 from sqrtdk.sampling import streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 from sqrtdk.variants.notation import parse
 
 D_MODEL, N_HEADS, N_TOKENS, N_LAYERS = 256, 4, 64, 12
@@ -151,11 +151,11 @@ def simulate(n_stacks: int, seed: int) -> list[dict[str, Any]]:
             query, query_given, logits, logits_given, entropy, cosine = stacks[:, layer, place].T
             collapsed = logits_given.min() < SMALLEST_STD**2
             found = (
-                (*distribution.rms(query), math.sqrt(query_given.mean())),
-                _NOTHING if collapsed else (*distribution.rms(logits), math.sqrt(logits_given.mean())),
-                _NOTHING if collapsed else (*distribution.mean(logits / logits_given), 1.0),
-                (*distribution.mean(entropy), None),
-                (*distribution.mean(cosine), None if layer else 0.0),
+                (*estimates.rms(query), math.sqrt(query_given.mean())),
+                _NOTHING if collapsed else (*estimates.rms(logits), math.sqrt(logits_given.mean())),
+                _NOTHING if collapsed else (*estimates.mean(logits / logits_given), 1.0),
+                (*estimates.mean(entropy), None),
+                (*estimates.mean(cosine), None if layer else 0.0),
             )
             for measure, (estimate, se, exact) in zip(MEASURES, found, strict=True):
                 rows.append(

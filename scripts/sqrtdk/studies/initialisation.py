@@ -14,7 +14,7 @@ import numpy as np
 
 from sqrtdk.rows.norms import l2_normalise, layer_normalise, rms_normalise
 from sqrtdk.sampling import streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 
 N_TOKENS = 128
 """Tokens that ask and, drawn apart from them, tokens that are asked, in each draw of the weights."""
@@ -343,7 +343,7 @@ def simulate(layer: Layer, shape: Shape, n_draws: int, seed: int) -> list[dict[s
     place = dict(group=layer.group, scheme=layer.name, d_model=shape.d_model, d_k=shape.d_k, n_heads=shape.n_heads)
     rows = []
     for quantity, values, exact in found:
-        estimate, se = (distribution.rms if quantity == "logit_std" else distribution.mean)(values)
+        estimate, se = (estimates.rms if quantity == "logit_std" else estimates.mean)(values)
         rows.append(place | dict(quantity=quantity, estimate=estimate, se=se, exact=exact, n_blocks=n_blocks))
     return rows
 

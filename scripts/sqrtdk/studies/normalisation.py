@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.sampling import streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates, quantiles
 from sqrtdk.variants import kernels
 from sqrtdk.variants.normalisers import (
     Entmax15,
@@ -107,9 +107,9 @@ def simulate_normalisers(
 def _summary(measure: str, values: dict[str, np.ndarray]) -> dict[str, Any]:
     x, null = values[measure], values.get("null_mass")
     if measure == "jacobian_frobenius":
-        (estimate, se), (median, median_se) = distribution.rms(x**2), distribution.median(x[:, None])
+        (estimate, se), (median, median_se) = estimates.rms(x**2), quantiles.median(x[:, None])
     else:
-        (estimate, se), (median, median_se) = distribution.mean(x), (None, None)
+        (estimate, se), (median, median_se) = estimates.mean(x), (None, None)
         if measure in ("null_mass", "row_sum") and null is not None and null.max() > TRUSTED_SHARE * null.sum():
             se = None
         elif se < ROUNDING * abs(estimate):
@@ -150,7 +150,7 @@ def simulate_kernels(
                 blocks.setdefault(key, []).append(float(np.mean(values)))
         exact = _exact(d_k)
         for (attention, scaling, measure), values in blocks.items():
-            estimate, se = distribution.mean(np.array(values))
+            estimate, se = estimates.mean(np.array(values))
             key = dict(attention=attention, d_k=d_k, n_keys=n_keys, scaling=scaling, measure=measure)
             end = dict(n_rows=n_blocks * N_QUERIES, n_blocks=n_blocks)
             rows.append(key | dict(estimate=estimate, se=se, exact=exact.get((attention, scaling, measure))) | end)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import special
 
 from sqrtdk.sampling import streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 from sqrtdk.theory import random_energy
 from sqrtdk.theory.asymptotics import critical_spread
 from sqrtdk.variants.notation import parse
@@ -187,7 +187,7 @@ def _estimates(
     found = {}
     for i, rho in enumerate(cosines):
         for scaling, values in zip((*scalings, None), (*weight[i], retrieved[i]), strict=True):
-            estimate, se = distribution.mean(values)
+            estimate, se = estimates.mean(values)
             found[rho, scaling] = dict(estimate=estimate, se=se, n_rows=n_blocks * N_QUERIES, n_blocks=n_blocks)
     return found
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from sqrtdk.sampling import streams
 from sqrtdk.sampling.densities import score_gaussian
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 from sqrtdk.variants.notation import parse
 
 RULES = ("none", "1/sqrt(d_k)")
@@ -204,7 +204,7 @@ def simulate(d_k: int, n_logits: int, seed: int) -> list[dict[str, Any]]:
     rows = []
     for (rule, name, place, measure), parts in blocks.items():
         means = np.concatenate(parts)
-        summary = distribution.rms if measure == "logit_error" else distribution.mean
+        summary = estimates.rms if measure == "logit_error" else estimates.mean
         estimate, se = summary(means) if np.isfinite(means).all() else (None, None)
         rows.append(
             dict(format=name, rounded=place, scaling=rule, d_k=d_k, n_keys=N_KEYS, measure=measure)

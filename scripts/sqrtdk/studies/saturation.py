@@ -14,8 +14,7 @@ from sqrtdk.rows import plan as row_plan
 from sqrtdk.rows.plan import N_LOGITS, Plan
 from sqrtdk.sampling import streams
 from sqrtdk.sampling.ensembles.base import Ensemble
-from sqrtdk.statistics import distribution
-from sqrtdk.statistics.distribution import mean, rms
+from sqrtdk.statistics import distribution, estimates, quantiles
 from sqrtdk.variants.notation import Variant, parse
 
 GRADIENTS = ("grad_logits", "grad_query", "grad_key")
@@ -221,7 +220,7 @@ def _summary(measure: str, values: np.ndarray | None, how: str) -> dict[str, Any
     if values is None:
         return dict(estimate=None, se=None, trusted=None, precise=None)
     blocks = np.mean(values**2 if how == "rms" else values, axis=1)
-    estimate, se = (rms if how == "rms" else mean)(blocks)
+    estimate, se = (estimates.rms if how == "rms" else estimates.mean)(blocks)
     trusted = is_nearly_normal(blocks)
     precise = row_plan.precise(measure, estimate, se)
     return dict(estimate=estimate, se=se, trusted=trusted, precise=None if precise is None else precise and trusted)
@@ -245,7 +244,7 @@ def _saturation_row(measure: str, how: str, values: np.ndarray | None) -> dict[s
 
 
 def _gradient_row(measure: str, values: np.ndarray) -> dict[str, Any]:
-    centre, centre_se = distribution.median(values)
+    centre, centre_se = quantiles.median(values)
     middle = dict(median=centre, median_se=centre_se)
     return _in_order(measure, _summary(measure, values, "rms"), middle, values.size, len(values))
 

@@ -13,7 +13,7 @@ from scipy import special
 
 from sqrtdk.rows import softmax
 from sqrtdk.sampling import streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 from sqrtdk.theory import gaussian_rows
 from sqrtdk.variants.notation import parse
 
@@ -35,7 +35,7 @@ def table(n_rows: int, seed: int) -> list[dict[str, Any]]:
         n_blocks = max(2, min(n_rows, MAX_SCALARS // (2 * d_k)) // N_KEYS)
         blocks = simulate(d_k, n_blocks, seed)
         for (scaling, arithmetic, statistic), values in blocks.items():
-            estimate, se = distribution.mean(values)
+            estimate, se = estimates.mean(values)
             row = dict(d_k=d_k, n_keys=N_KEYS, scaling=scaling, arithmetic=arithmetic, statistic=statistic)
             row |= dict(estimate=estimate, se=se, theory=None, published=None, n_rows=n_blocks * N_KEYS)
             if arithmetic == "exact":

@@ -7,7 +7,7 @@ import numpy as np
 
 from sqrtdk.rows import softmax
 from sqrtdk.sampling import streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates
 from sqrtdk.variants.notation import parse
 
 RANKS = 16
@@ -72,7 +72,7 @@ def _summary(weights: np.ndarray, identity: dict[str, Any]) -> Iterator[dict[str
     quantiles = np.quantile(weights, QUANTILES, axis=0)
     for place in range(places):
         first, last = place + 1, place + 1 if place < RANKS else identity["n_keys"]
-        estimate, se = distribution.mean(weights[:, place])
+        estimate, se = estimates.mean(weights[:, place])
         row = identity | {"first_rank": first, "last_rank": last, "estimate": estimate, "se": se}
         names = ("q10", "median", "q90")
         yield row | dict(zip(names, quantiles[:, place].tolist(), strict=True)) | {"n_rows": n_rows}

@@ -9,7 +9,7 @@ from scipy import special
 
 from sqrtdk.rows import gradients, softmax
 from sqrtdk.sampling import densities, streams
-from sqrtdk.statistics import distribution
+from sqrtdk.statistics import estimates, quantiles
 from sqrtdk.theory import gaussian_rows, random_energy
 from sqrtdk.variants.notation import parse
 
@@ -101,19 +101,19 @@ def random_rows(n_keys: int, n_logits: int, seed: int) -> list[dict[str, Any]]:
 
 
 def _mean(values: np.ndarray) -> tuple[float, float]:
-    return distribution.mean(values.mean(axis=1))
+    return estimates.mean(values.mean(axis=1))
 
 
 def _rms(values: np.ndarray) -> tuple[float, float]:
-    return distribution.rms(np.mean(values**2, axis=1))
+    return estimates.rms(np.mean(values**2, axis=1))
 
 
 _SUMMARIES: dict[str, Callable[..., Any]] = {
     "score_spread": _rms,
     "jacobian_frobenius": _rms,
-    "jacobian_frobenius_median": distribution.median,
+    "jacobian_frobenius_median": quantiles.median,
     "grad_query": _rms,
-    "grad_query_median": distribution.median,
+    "grad_query_median": quantiles.median,
 }
 """How rows are summarised, where not by their mean."""
 

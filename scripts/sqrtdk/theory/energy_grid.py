@@ -14,6 +14,9 @@ from scipy import special
 from sqrtdk.rows import softmax
 from sqrtdk.rows.softmax import Rows
 from sqrtdk.sampling import streams
+from sqrtdk.statistics import shares
+from sqrtdk.statistics.estimates import Estimate
+from sqrtdk.statistics.quantiles import woodruff
 
 N_DRAWS = 16_000_000
 """Random numbers for each number of keys, unless that takes too many rows."""
@@ -177,15 +180,10 @@ class Running:
         return self.origin + shift, se, skewness
 
 
-def median(values: np.ndarray) -> tuple[float, float]:
-    """Return the median over independent rows and its standard error, from the 95 % interval of Woodruff (1952).
-
-    As the values span decades the width is that of the logarithm; read it as centre·exp(±1.96 se/centre).
-    """
-    reach = 0.5 * 1.96 / math.sqrt(len(values))
-    low, centre, high = np.quantile(values, [max(0.5 - reach, 0.0), 0.5, min(0.5 + reach, 1.0)])
-    width = centre * math.log(high / low) if low > 0 else high - low
-    return float(centre), float(width / (2 * 1.96))
+def median(values: np.ndarray) -> Estimate:
+    """Return the median over independent rows; read its error as centre·exp(±1.96 se/centre)."""
+    share_se = shares.binomial_error(0.5, len(values))
+    return Estimate(*woodruff(lambda level: float(np.quantile(values, level)), 0.5, share_se, width=1.96)[:2])
 
 
 def simulate(n_keys: int, spreads: Sequence[float], seed: int, n_draws: int = N_DRAWS) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Quantiles, shares and energies of dependent rows: closed forms, second implementations, and intervals that cover."""
+"""The table of gradient norms of dependent rows: closed forms, second implementations, and intervals that cover."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from sqrtdk.statistics import distribution
-from sqrtdk.statistics.distribution import Ordered
+from sqrtdk.statistics.quantiles import Ordered
 
 COLUMNS = ["statistic", "estimate", "se", "low", "high"]
 
@@ -23,58 +23,6 @@ def dependent(rng, n_blocks=80, n_rows=12, shared=0.6):
     return np.exp(3 * (math.sqrt(shared) * common + math.sqrt(1 - shared) * own))
 
 
-def test_mean_and_rms_on_plain_numbers():
-    x = np.array([1.0, 2.0, 6.0])
-    assert distribution.mean(x) == (pytest.approx(3.0), pytest.approx(x.std(ddof=1) / math.sqrt(3)))
-    assert distribution.rms(np.array([4.0, 4.0, 4.0, 4.0])) == (2.0, 0.0)
-    many = np.random.default_rng(3).gamma(4.0, size=1000)
-    delta = many.std(ddof=1) / math.sqrt(1000) / 2 / math.sqrt(many.mean())
-    assert distribution.rms(many)[1] == pytest.approx(delta, rel=1e-3)
-
-
-def test_rms_of_one_block_with_everything():
-    """Leaving that block out leaves 0, or less by a rounding error, which has no root."""
-    missed = 0
-    for size in np.random.default_rng(6).lognormal(0, 20, 50):
-        missed += 71 * (size / 71) < size
-        estimate, se = distribution.rms(np.array([0.0] * 70 + [size]))
-        assert estimate == pytest.approx(math.sqrt(size / 71), abs=0)
-        assert 0 < se < 10 * estimate
-    assert missed > 0
-    assert distribution.rms(np.zeros(64)) == (0.0, 0.0)
-
-
-def test_median_on_plain_numbers():
-    assert distribution.median(np.full((5, 3), 2.0)) == (2.0, 0.0)
-    x = np.random.default_rng(4).standard_normal((4000, 1))
-    # Without shared blocks the error is √(π/2n), here on a logarithmic scale; with values of 0, 1 and 2, read directly.
-    centre, se = distribution.median(np.exp(100 * x))
-    assert centre == pytest.approx(np.median(np.exp(100 * x)), rel=1e-9)
-    assert se / centre == pytest.approx(100 * math.sqrt(math.pi / 2 / 4000), rel=0.15)
-    assert distribution.median(np.array([[0.0], [1.0], [2.0]] * 2)) == (1.0, pytest.approx(2 / (2 * 1.96), rel=1e-4))
-    assert distribution.median(np.zeros((64, 2))) == (0.0, 0.0)
-
-
-def held(estimates, errors, n_blocks, expected):
-    """How many 95 % intervals, of Student's t between blocks, hold the expected value."""
-    return np.sum(np.abs(estimates - expected) <= scipy.stats.t.ppf(0.975, n_blocks - 1) * errors)
-
-
-def test_errors_of_rows_taken_as_independent_are_caught():
-    """Negative control: the same intervals from the number of rows cover far less often."""
-    n_studies, n_blocks, n_rows = 300, 80, 12
-    rng = np.random.default_rng(5)
-    values = np.exp(rng.standard_normal((n_studies, n_blocks, 1)) + 0.3 * rng.standard_normal((1, 1, n_rows)))
-    honest = np.array([distribution.median(x) for x in values])
-    naive = np.array([distribution.median(x.reshape(-1, 1)) for x in values])
-    middle = np.median(values)
-    assert abs(held(*honest.T, n_blocks, middle) / n_studies - 0.95) < 3.5 * math.sqrt(0.95 * 0.05 / n_studies)
-    assert held(*naive.T, n_blocks * n_rows, middle) / n_studies < 0.7
-    means = np.array([distribution.mean(x.mean(axis=1)) for x in values])
-    naive = np.array([distribution.mean(x.ravel()) for x in values])
-    assert np.median(means[:, 1]) > 2 * np.median(naive[:, 1])
-
-
 def test_rows_of_the_table():
     rows = distribution.statistics(dependent(np.random.default_rng(1)), uniform=0.5)
     assert all(list(row) == COLUMNS for row in rows)
@@ -85,25 +33,6 @@ def test_rows_of_the_table():
     assert "below_1pct_uniform" not in by_name(dependent(np.random.default_rng(1)))
     for row in rows:
         assert row["low"] <= row["estimate"] <= row["high"], row
-
-
-def test_student():
-    for n in (9, 32, 64, 1000):
-        assert distribution.student(n) == pytest.approx(scipy.stats.t.ppf(0.975, n - 1), abs=1e-3)
-    with pytest.raises(ValueError, match="at least 9"):
-        distribution.student(8)
-
-
-def test_quantiles_and_shares_of_plain_numbers():
-    values = np.random.default_rng(2).exponential(size=(50, 7))
-    rows = Ordered(values)
-    for level in (0.0, 0.01, 0.5, 0.77, 1.0):
-        assert rows.quantile(level) == pytest.approx(np.quantile(values, level), rel=1e-12)
-    assert rows.share(0.3)[0] == pytest.approx((values < 0.3).mean())
-    assert rows.woodruff(0.5)[:2] == distribution.median(values)
-    step = Ordered(np.repeat([[0.0, 1.0]], 10, axis=0))
-    assert step.share(1.0)[0] == 0.5
-    assert step.share(1.0, strict=False)[0] == 1.0
 
 
 def test_top_energy_is_what_sorting_gives():

@@ -1,0 +1,52 @@
+"""Quantiles with errors: NumPy's values, errors that count blocks, and an interval on either scale."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sqrtdk.statistics import quantiles
+from sqrtdk.statistics.quantiles import Ordered
+
+
+def test_median_on_plain_numbers():
+    assert quantiles.median(np.full((5, 3), 2.0)) == (2.0, 0.0)
+    x = np.random.default_rng(4).standard_normal((4000, 1))
+    # Without shared blocks the error is √(π/2n), here on a logarithmic scale; with values of 0, 1 and 2, read directly.
+    centre, se = quantiles.median(np.exp(100 * x))
+    assert centre == pytest.approx(np.median(np.exp(100 * x)), rel=1e-9)
+    assert se / centre == pytest.approx(100 * math.sqrt(math.pi / 2 / 4000), rel=0.15)
+    assert quantiles.median(np.array([[0.0], [1.0], [2.0]] * 2)) == (1.0, pytest.approx(2 / (2 * 1.96), rel=1e-4))
+    assert quantiles.median(np.zeros((64, 2))) == (0.0, 0.0)
+
+
+def test_quantiles_and_shares_of_plain_numbers():
+    values = np.random.default_rng(2).exponential(size=(50, 7))
+    rows = Ordered(values)
+    for level in (0.0, 0.01, 0.5, 0.77, 1.0):
+        assert rows.quantile(level) == pytest.approx(np.quantile(values, level), rel=1e-12)
+    assert rows.share(0.3)[0] == pytest.approx((values < 0.3).mean())
+    assert rows.woodruff(0.5)[:2] == quantiles.median(values)
+    step = Ordered(np.repeat([[0.0, 1.0]], 10, axis=0))
+    assert step.share(1.0)[0] == 0.5
+    assert step.share(1.0, strict=False)[0] == 1.0
+
+
+def test_woodruff_on_either_scale():
+    """Of the quantiles e^level, with a share known to 0.1: the interval is the same, the error is that of its scale."""
+    centre, se, low, high = quantiles.woodruff(math.exp, 0.5, 0.1, width=2.0)
+    assert (centre, low, high) == pytest.approx((math.exp(0.5), math.exp(0.3), math.exp(0.7)))
+    assert se == pytest.approx(0.1 * math.exp(0.5))
+    assert quantiles.woodruff(math.exp, 0.5, 0.1, width=2.0, log=False)[1] == pytest.approx((high - low) / 4)
+    assert quantiles.woodruff(lambda level: level, 0.95, 0.1, width=2.0)[2:] == pytest.approx((0.75, 1.0))
+    # No logarithm of an end at 0.
+    assert quantiles.woodruff(lambda level: level, 0.1, 0.1, width=2.0)[1] == pytest.approx(0.3 / 4)
+
+
+def test_values_that_repeat_each_other_count_as_few():
+    rng = np.random.default_rng(1)
+    independent = Ordered(rng.uniform(size=(200, 10)))
+    repeated = Ordered(np.repeat(rng.uniform(size=(200, 1)), 10, axis=1))
+    for rows, n in ((independent, 2000), (repeated, 200)):
+        assert rows.effective_rows(0.3, *rows.share(0.3)) == pytest.approx(n, rel=0.25)
+    assert Ordered(np.ones((200, 10))).effective_rows(0.3, 0.0, 0.0) == 200
