@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sqrtdk.statistics.estimates import jackknife_error
+
 _ESTIMATES = (
     *("mean", "variance", "within_row_variance", "excess_kurtosis", "independence_ratio", "logit_std"),
     *("within_row_logit_std", "entropy", "max_weight", "unscaled_entropy"),
@@ -114,8 +116,7 @@ def describe_head(q: np.ndarray, k: np.ndarray, factor: float) -> dict:
     row = {"d_k": d_k, "n_tokens": n, "n_scores": n * n, "factor": factor}
     for name, value in estimates.items():
         without = np.array([replicate[name] for replicate in left_out])
-        se = np.sqrt((len(runs) - 1) * np.mean((without - without.mean()) ** 2)) if len(runs) > 1 else np.nan
-        row |= {name: value, f"{name}_se": se}
+        row |= {name: value, f"{name}_se": jackknife_error(without)}
     mu_q, mu_k = q.mean(axis=0), k.mean(axis=0)
     cov_q, cov_k = np.cov(q.T, ddof=0).reshape(d_k, d_k), np.cov(k.T, ddof=0).reshape(d_k, d_k)
     product = cov_q @ cov_k

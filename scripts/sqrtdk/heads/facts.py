@@ -9,8 +9,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from sqrtdk.heads.tally import Block, tally_of
+from sqrtdk.statistics.estimates import jackknife_error, mean
+from sqrtdk.statistics.intervals import interval, log_interval
 
-LEVEL = 0.95
 ESTIMATES = (
     *("q_norm", "k_norm", "cosine", "score_mean", "score_std", "row_score_std", "logit_mean", "logit_std"),
     *("row_logit_std", "entropy", "relative_entropy", "max_weight", "saturated_share", "jacobian", "key_gradient"),
@@ -78,34 +79,17 @@ def _plain(value):
     return value if math.isfinite(value) else None
 
 
-def t_quantile(degrees: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, 0.5 + LEVEL / 2))
-
-
-def _jackknife(value: float, left_out: list[np.ndarray]) -> float:
+def _error(replicates: list[np.ndarray]) -> float:
     """Return the standard error from replicates without each token of one or two kinds (queries, keys)."""
-    variance = 0.0
-    for replicates in left_out:
-        replicates = replicates[np.isfinite(replicates)]
-        n = len(replicates)
-        if n < 2:
-            return math.nan
-        variance += (n - 1) / n * np.sum((replicates - replicates.mean()) ** 2)
-    return math.sqrt(variance) if math.isfinite(variance) else math.nan
+    return jackknife_error(*(values[np.isfinite(values)] for values in replicates))
 
 
-def _interval(name: str, value: float, se: float, degrees: float, log: bool = False) -> dict:
+def _with_interval(name: str, value: float, se: float, degrees: float, log: bool = False) -> dict:
     """Return value, error and interval; with `log`, `se` is that of ln(value)."""
     if not (math.isfinite(se) and math.isfinite(value)) or degrees < 1:
         return {name: value, f"{name}_low": math.nan, f"{name}_high": math.nan, f"{name}_se": math.nan}
-    reach = t_quantile(degrees) * se
-    if log:
-        low, high, se = value * math.exp(-min(reach, 700)), value * math.exp(min(reach, 700)), value * se
-    else:
-        low, high = value - reach, value + reach
-    return {name: value, f"{name}_low": low, f"{name}_high": high, f"{name}_se": se}
+    low, high = (log_interval if log else interval)(value, se, degrees)
+    return {name: value, f"{name}_low": low, f"{name}_high": high, f"{name}_se": value * se if log else se}
 
 
 def _left_out(blocks, tallies, row_values, column_values, diagonal_values=None) -> list[np.ndarray]:
@@ -152,7 +136,7 @@ def _spreads(blocks, tallies, factor) -> dict:
         lambda t: np.stack([t.columns[name] for name in names]),
         lambda t: np.stack([t.diagonal[name] for name in names]),
     )
-    mean, variance = pooled(*totals)
+    centre, variance = pooled(*totals)
     rest = [pooled(*(totals[:, None] - part)) for part in gone]
     inner = np.array(
         [
@@ -175,17 +159,17 @@ def _spreads(blocks, tallies, factor) -> dict:
         if not value > 0:
             return math.nan
         with np.errstate(divide="ignore", invalid="ignore"):
-            return _jackknife(math.log(value), [np.log(one) for one in replicates]) / 2
+            return _error([np.log(values) for values in replicates]) / 2
 
-    mean += base
-    mean_se = _jackknife(mean, [one[0] for one in rest])
+    centre += base
+    centre_se = _error([values[0] for values in rest])
     pooled_se, row_se = log_se(variance, [one[1] for one in rest]), log_se(row_variance, rest_inner)
     facts = {}
     for prefix, scale in (("score", 1.0), ("logit", factor)):
-        facts |= _interval(f"{prefix}_mean", scale * mean, scale * mean_se, degrees)
-        facts |= _interval(f"{prefix}_std", scale * math.sqrt(variance), pooled_se, degrees, log=True)
+        facts |= _with_interval(f"{prefix}_mean", scale * centre, scale * centre_se, degrees)
+        facts |= _with_interval(f"{prefix}_std", scale * math.sqrt(variance), pooled_se, degrees, log=True)
         name = "row_score_std" if prefix == "score" else "row_logit_std"
-        facts |= _interval(name, scale * math.sqrt(row_variance), row_se, degrees, log=True)
+        facts |= _with_interval(name, scale * math.sqrt(row_variance), row_se, degrees, log=True)
     low, high = min(tally.low for tally in tallies), max(tally.high for tally in tallies)
     n_scores = totals[0]
     overflow = sum(tally.overflow for tally in tallies) / max(n_scores, 1)
@@ -220,7 +204,7 @@ def _measured(tallies, blocks) -> dict:
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = (product.sum() - product) / (x.sum() - x)
     r2 = product.sum() ** 2 / (x.sum() * z.sum())
-    return {"measured_factor": slope, "measured_factor_se": _jackknife(slope, [rest]), "measured_r2": r2}
+    return {"measured_factor": slope, "measured_factor_se": _error([rest]), "measured_r2": r2}
 
 
 _OF_WEIGHTS = {
@@ -250,13 +234,13 @@ def _weights(blocks, tallies) -> dict:
             rest = [(sums[0] - part[0]) / (sums[1] - part[1]) for part in gone]
             degrees, value = min(part.shape[-1] for part in gone) - 1, sums[0] / sums[1]
             if fact in ("jacobian", "key_gradient"):
-                se = _jackknife(math.log(value), [np.log(one) for one in rest]) / 2 if value > 0 else math.nan
-                facts |= _interval(fact, math.sqrt(value) if value >= 0 else math.nan, se, degrees, log=True)
+                se = _error([np.log(values) for values in rest]) / 2 if value > 0 else math.nan
+                facts |= _with_interval(fact, math.sqrt(value) if value >= 0 else math.nan, se, degrees, log=True)
                 continue
-        se = _jackknife(value, rest)
-        facts |= _interval(fact, value, se, degrees)
+        se = _error(rest)
+        facts |= _with_interval(fact, value, se, degrees)
         if fact == "entropy":
-            facts |= _interval("relative_entropy", value / uniform, se / uniform, degrees)
+            facts |= _with_interval("relative_entropy", value / uniform, se / uniform, degrees)
             # A share; np.clip keeps the NaN of an interval that does not exist.
             for end in ("relative_entropy_low", "relative_entropy_high"):
                 facts[end] = np.clip(facts[end], 0.0, 1.0)
@@ -312,10 +296,9 @@ def _vectors(blocks) -> dict:
     norms = {"q": np.sqrt(np.vecdot(q, q)), "k": np.sqrt(np.vecdot(k, k))}
     units = {}
     for name, norm in norms.items():
-        mean = norm.mean()
-        se = norm.std(ddof=1) / math.sqrt(len(norm)) if len(norm) > 1 else math.nan
-        facts |= _interval(f"{name}_norm", mean, se, len(norm) - 1)
-        facts[f"{name}_norm_cv"] = norm.std() / mean if mean > 0 else math.nan
+        average = mean(norm)
+        facts |= _with_interval(f"{name}_norm", *average, len(norm) - 1)
+        facts[f"{name}_norm_cv"] = norm.std() / average.value if average.value > 0 else math.nan
         facts[f"{name}_rms"] = math.sqrt(np.mean(norm**2) / max(facts["effective_d_k"], 1))
         vectors = q if name == "q" else k
         units[name] = vectors[norm > 0] / norm[norm > 0][:, None]
@@ -325,8 +308,8 @@ def _vectors(blocks) -> dict:
         parts = [units["q"] @ mean_k, units["k"] @ mean_q]
         if all(block.shared for block in blocks) and len(parts[0]) == len(parts[1]):
             parts = [parts[0] + parts[1]]
-        se = math.sqrt(sum(part.var(ddof=1) / len(part) for part in parts))
-        facts |= _interval("cosine", float(mean_q @ mean_k), se, min(map(len, parts)) - 1)
+        se = math.hypot(*(mean(part).se for part in parts))
+        facts |= _with_interval("cosine", float(mean_q @ mean_k), se, min(map(len, parts)) - 1)
     else:
-        facts |= _interval("cosine", math.nan, math.nan, 0)
+        facts |= _with_interval("cosine", math.nan, math.nan, 0)
     return facts

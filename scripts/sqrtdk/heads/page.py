@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from sqrtdk.heads.diagnoses import BUG
-from sqrtdk.heads.facts import LEVEL
 from sqrtdk.heads.verdict import COLUMNS, Verdict
+from sqrtdk.statistics.intervals import LEVEL
 
 MOST_ROWS = 40
 """Heads that the terminal shows; those with findings come first where there are more."""
