@@ -46,7 +46,8 @@ dev: ## .venv with the pinned packages and those of the tests
 	@sh scripts/setup_environment.sh requirements-dev.txt
 
 clean: ## remove everything that was generated, but not .venv
-	rm -rf results .snakemake .pytest_cache .mypy_cache .ruff_cache
+	[ ! -d results ] || find results -mindepth 1 ! -name .gitkeep -delete
+	rm -rf .snakemake .pytest_cache .mypy_cache .ruff_cache
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile

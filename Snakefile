@@ -1,8 +1,15 @@
 """The measured case for dividing attention scores by the square root of d_k, from simulation to report."""
 
+import os
+import sys
+
 from snakemake.utils import min_version
 
 min_version("9.0")
+
+if not os.path.isdir(str(workflow.current_basedir)):
+    sys.exit("sqrtdk runs programs that lie beside its Snakefile, which a module from a git address does not bring.\n"
+             "  Clone the repository and name the file in the clone:  snakefile: \"sqrtdk/Snakefile\"")
 
 
 configfile: workflow.source_path("config/config.yaml")

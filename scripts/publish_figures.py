@@ -10,13 +10,13 @@ from sqrtdk.report import citing, provenance
 from sqrtdk.words import texts as language_words
 
 
-def publish_figures(drawn: list[Path], words: list[Path], language: str, run_record: Path, target: str, output: Path):
+def publish_figures(drawn: list[Path], words: list[Path], language: str, run_record: Path, output: Path):
     """Write `fig-<id>` as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON, and manifest.json, into the folder of `output`.
 
     Files of figures that there no longer are, left by another version or a killed job, are removed from it.
 
     drawn: the files of all figures as they were drawn. words: files of report/words/. run_record: provenance.json.
-    target: what the figures were drawn for. output: the manifest.
+    output: the manifest.
     """
     sources = {"/".join(("words", *path.parts[-2:])): path.read_text(encoding="utf-8") for path in words}
     say = language_words.Words(language_words.tree(sources, language))
@@ -27,6 +27,7 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
         own = {path.suffix[1:]: path for path in drawn if path.stem == f"fig-{record['id']}"}
         spoken = speaking.words(say, record["id"], record["words"])
         files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"])
+        parameters = {"figure_target": record["target"]}
         record = {name: record[name] for name in ("id", "number", "inputs")}
         record |= spoken | {"licence": catalogue.LICENCE, "licence_url": catalogue.LICENCE_URL, "files": files}
         path = output.parent / f"fig-{record['id']}.json"
@@ -40,7 +41,7 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
             "files": dict(sorted(hashes.items())),
             "data": [f"results/{name}.csv" for name in record["inputs"]],
             "rule": "draw_figure",
-            "parameters": {"figure_target": target},
+            "parameters": parameters,
         }
     current = {name for entry in manifest.values() for name in entry["files"]} | {
         f"fig-{name}.rst" for name in manifest

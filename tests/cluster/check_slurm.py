@@ -22,7 +22,7 @@ from pathlib import Path
 import local_slurm
 
 ROOT = Path(__file__).resolve().parents[2]
-PROFILE = ROOT / "workflow/profiles/slurm"
+PROFILE = ROOT / "profiles/slurm"
 OF_ONE_RUN = ("run.json", "logs", "benchmarks")
 """Times and memory, which no two runs share."""
 VICTIMS = ("cancelled", "killed")

@@ -150,7 +150,7 @@ def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_pat
     record = tmp_path / "provenance.json"
     record.write_text(json.dumps({"configuration_sha256": "ab" * 32}), encoding="utf-8")
     own = sorted((ROOT / "report/words" / language).glob("*.yaml"))
-    publish_figures.publish_figures(list(files.values()), own, language, record, "report", tmp_path / "manifest.json")
+    publish_figures.publish_figures(list(files.values()), own, language, record, tmp_path / "manifest.json")
     package, before, after = AROUND.get(language, ("", "", ""))
     body = f"See Figure~\\ref{{fig:sqrtdk-{FIGURE}}} and \\cite{{sqrtdk-{FIGURE}}}.\\input{{fig-{FIGURE}.tex}}"
     body += f"\\bibliographystyle{{plain}}\\bibliography{{fig-{FIGURE}}}"

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import plan_run  # noqa: E402
 
 TABLE = yaml.safe_load((ROOT / "resources/costs.yaml").read_text(encoding="utf-8"))
-PROFILE = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8"))
+PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 DEFAULT = plan_run.read_configuration([])
 RECORDED = [run for run in TABLE["measured"] if run["overlay"] != "other"]
 SMALL = planning.merged(DEFAULT, {"d_k": [1, 64], "n_keys": [16], "training": {"recall": {"seeds": 2, "steps": 10}}})

@@ -80,6 +80,9 @@ def digests(folder: Path) -> dict[str, str]:
 
 def copy_source(folder: Path) -> Path:
     """Copy the source as it is now, with its history, so that a test can edit it."""
+    # Files of git that are the clone's own: those of a work tree beside its repository are none.
+    subprocess.run(["git", "clone", "--quiet", "--no-checkout", str(ROOT), str(folder)], check=True)
+    subprocess.run(["git", "-C", str(folder), "reset", "--quiet"], check=True)
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True,
@@ -91,8 +94,6 @@ def copy_source(folder: Path) -> Path:
         if source.is_symlink() or source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
-    history = ROOT / ".git"  # a file in a worktree
-    (shutil.copytree if history.is_dir() else shutil.copy)(history, folder / ".git")
     return folder
 
 

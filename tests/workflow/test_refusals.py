@@ -70,17 +70,6 @@ def test_without_cores_the_default_profile_is_used(tmp_path):
     assert "simulate_moments" in done.stdout
 
 
-def test_lint_finds_nothing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--lint", "-d", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):

@@ -57,7 +57,6 @@ rule publish_figures:
         manifest="results/figures/manifest.json",
     params:
         language=CONFIG["language"],
-        target=CONFIG["figure_target"],
         versions=versions("pypdf"),
     log:
         "results/logs/publish_figures.log",
@@ -69,4 +68,4 @@ rule publish_figures:
         "give the figures their words and metadata"
     shell:
         "python {input.script[0]:q} --drawn {input.drawn:q} --words {input.words:q} --language {params.language:q}"
-        " --run-record {input.provenance:q} --target {params.target:q} --output {output.manifest:q} > {log:q} 2>&1"
+        " --run-record {input.provenance:q} --output {output.manifest:q} > {log:q} 2>&1"
