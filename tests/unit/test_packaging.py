@@ -22,7 +22,13 @@ ROOT = Path(__file__).parents[2]
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = DECLARED["project"]
 CONDA_NAMES = {"matplotlib-base": "matplotlib", "seaborn-base": "seaborn", "snakemake-minimal": "snakemake"}
-IMPORT_NAMES = {"yaml": "pyyaml", "xdist": "pytest-xdist", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
+IMPORT_NAMES = {
+    "importlinter": "import-linter",
+    "yaml": "pyyaml",
+    "xdist": "pytest-xdist",
+    "PIL": "pillow",
+    "mpl_toolkits": "matplotlib",
+}
 LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-cluster.txt")
 SUPPORTED = ("3.11", "3.12", "3.13")
 
