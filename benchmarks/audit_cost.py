@@ -65,7 +65,7 @@ def write_dump(path: Path, layers: int, heads: int, tokens: int, d_k: int) -> No
 
 def audit(path: Path, mask: str) -> Process:
     """Audit a dump in a process of its own."""
-    options = ["--scale", "1/sqrt(d_k)", "--mask", mask]
+    options = ["--scale", "1/sqrt(d_k)", "--layout", "LHSD", "--mask", mask]
     return run_process([sys.executable, "-m", "sqrtdk", "audit", str(path), *options], cwd=SCRIPTS)
 
 

@@ -9,12 +9,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sqrtdk.heads.capture.session import capture as capture
+    from sqrtdk.heads.errors import InputError as InputError
+    from sqrtdk.heads.judgement import audit as audit
     from sqrtdk.heads.monitor import AttentionMonitor as AttentionMonitor
     from sqrtdk.heads.monitor import ScoreError as ScoreError
     from sqrtdk.heads.monitor import check_scores as check_scores
 
 __version__ = "0.1.0"
-__all__ = ["AttentionMonitor", "ScoreError", "check_scores"]
+_MODULES = {
+    **dict.fromkeys(("AttentionMonitor", "ScoreError", "check_scores"), "heads.monitor"),
+    **{"InputError": "heads.errors", "audit": "heads.judgement", "capture": "heads.capture.session"},
+}
+__all__ = sorted(_MODULES)
 
 
 def public(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -31,4 +38,4 @@ def public(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], An
     return load, listed
 
 
-__getattr__, __dir__ = public(__name__, dict.fromkeys(__all__, "heads.monitor"))
+__getattr__, __dir__ = public(__name__, _MODULES)

@@ -159,7 +159,7 @@ import sys
 from pathlib import Path
 from sqrtdk.__main__ import main
 
-main(["audit", sys.argv[1], "--scale", "0.0625"])
+main(["audit", sys.argv[1], "--scale", "0.0625", "--layout", "LHSD"])
 status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
 if status:  # The peak of getrusage includes that of the process before, which started this one.
     peak = int(status.split("VmHWM:")[1].split()[0])

@@ -295,9 +295,3 @@ class TestRefusals:
     def test_layouts_that_do_not_exist(self, tmp_path):
         with pytest.raises(InputError, match="--layout HDS"):
             read_dumps([Path("any.npz")], layout="HDS")
-
-    def test_two_arrays_for_one_head(self, tmp_path):
-        q, k = audit_files.normal()
-        np.savez(tmp_path / "a.npz", **{"a1.q": q, "a1.k": k, "b1.q": q, "b1.k": k})
-        with pytest.raises(InputError, match="layer 1, head 0"):
-            read_dumps([tmp_path / "a.npz"])

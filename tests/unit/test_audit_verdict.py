@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from sqrtdk.heads import page
-from sqrtdk.heads.conventions import CONVENTIONS, convention, scale
+from sqrtdk.heads.conventions import CONVENTIONS, convention, declared_scale, scale
 from sqrtdk.heads.diagnoses import EXPLANATIONS, Options
 from sqrtdk.heads.dumps import dump_of, read_dumps
 from sqrtdk.heads.errors import InputError
-from sqrtdk.heads.verdict import COLUMNS, audit
+from sqrtdk.heads.verdict import CAPTURED, COLUMNS, audit
 
 
 def judge(arrays, declared=None, name=None, stage="unknown", **sizes):
@@ -46,6 +46,13 @@ class TestScales:
             ("fixed_width(width=16)", 0.25),
             ("0", 0.0),
             ("1e-3", 1e-3),
+            ("d_k**-0.5", 0.125),
+            ("1 / math.sqrt(64)", 0.125),
+            ("head_dim**-0.5", 0.125),
+            ("self.head_dim ** -0.5", 0.125),
+            ("1/√(d_k)", 0.125),
+            ("torch.rsqrt(dk)", 0.125),
+            ("math.log(n_keys) / math.sqrt(d_k)", math.log(100) / 8),
         ],
     )
     def test_spellings(self, text, number):
@@ -54,13 +61,43 @@ class TestScales:
     @pytest.mark.parametrize(
         "text",
         [
-            *("-1", "nan", "inf", "1/0", "1/sqrt(dk)", "qk_norm", "", "__import__('os')"),
+            *("-1", "nan", "inf", "1/0", "1/sqrt(width)", "qk_norm", "", "__import__('os')"),
             *("1e31", "1e-31", "1e300", "1/1e31", "fixed_width(width=1e80)"),
         ],
     )
     def test_what_is_no_scale_is_refused(self, text):
         with pytest.raises(InputError, match="--scale"):
             scale(text)
+
+    def test_what_is_refused_is_told_what_there_is(self):
+        with pytest.raises(InputError, match=r"'d_model' is not known; .* numbers, code of d_k, .*sqrt"):
+            scale("d_model**-0.5")
+
+    @pytest.mark.parametrize(
+        ("text", "numbers"),
+        [
+            ("0.125, 0.1", {0: 0.125, 1: 0.1}),
+            ("3: 1/8, 5: d_k**-1", {3: 1 / 8, 5: 1 / 64}),
+            ("d_k**-0.5 / (layer_idx + 1)", {0: 1 / 8, 3: 1 / 32}),
+            ("none", {0: 1.0, 7: 1.0}),
+        ],
+    )
+    def test_one_for_each_layer(self, text, numbers):
+        for layer, number in numbers.items():
+            assert declared_scale(text).at(layer).of(64, 10) == pytest.approx(number, rel=1e-15)
+
+    @pytest.mark.parametrize("text", ["1:0.1, 1:0.2", "a:0.1", "0.1,,0.2", "0.1, x"])
+    def test_layers_that_are_none(self, text):
+        with pytest.raises(InputError, match="--scale"):
+            declared_scale(text)
+
+    def test_a_layer_without_a_scale_is_named(self):
+        arrays = {f"layers.{i}.{name}": x for i in (0, 1) for name, x in heads().items()}
+        options = Options(convention(None), declared_scale("0.125, 1/64"))
+        levels = [verdict.level for verdict in audit([dump_of(arrays)], options)]
+        assert levels == ["healthy", "healthy", "bug", "bug"]
+        with pytest.raises(InputError, match="says nothing of layer 1"):
+            audit([dump_of(arrays)], Options(convention(None), declared_scale("0: 0.125")))
 
     def test_conventions(self):
         assert convention(None).assumed
@@ -312,7 +349,7 @@ class TestScoresAlone:
 @pytest.fixture(scope="module")
 def shipped(request):
     path = request.config.rootpath / "resources" / "minilm-l6-qk.npz"
-    return audit(read_dumps([path]), Options(convention(None), scale("1/sqrt(d_k)").of, "trained"))
+    return audit(read_dumps([path], "LHSD"), Options(convention(None), scale("1/sqrt(d_k)").of, "trained"))
 
 
 class TestShippedHeads:
@@ -329,7 +366,7 @@ class TestShippedHeads:
 
     def test_without_its_scale_every_head_has_a_bug(self, request):
         path = request.config.rootpath / "resources" / "minilm-l6-qk.npz"
-        verdicts = audit(read_dumps([path]), Options(convention(None), scale("none").of, "trained"))
+        verdicts = audit(read_dumps([path], "LHSD"), Options(convention(None), scale("none").of, "trained"))
         assert {v.level for v in verdicts} == {"bug"}
 
     def test_first_token_sinks_are_counted(self, shipped):
@@ -338,4 +375,4 @@ class TestShippedHeads:
         assert {row["sink_key"] for row in sinks} == {0}
 
     def test_rows_have_every_column(self, shipped):
-        assert all(set(v.row) == set(COLUMNS) for v in shipped)
+        assert all(set(v.row) == {*COLUMNS, *CAPTURED} for v in shipped)

@@ -1,4 +1,4 @@
-"""Given attention heads: their facts, the audit that judges them, the monitor in a forward pass.
+"""Given attention heads: their facts, the audit that judges them, capture and monitor in a forward pass.
 
 It knows the rooms up to `variants`.
 """
@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 from sqrtdk import public
 
 if TYPE_CHECKING:
+    from sqrtdk.heads.calls import Call as Call
+    from sqrtdk.heads.calls import Capture as Capture
     from sqrtdk.heads.errors import InputError as InputError
+    from sqrtdk.heads.judgement import Judgement as Judgement
+    from sqrtdk.heads.judgement import audit as audit
     from sqrtdk.heads.monitor import AttentionMonitor as AttentionMonitor
     from sqrtdk.heads.monitor import ScoreError as ScoreError
     from sqrtdk.heads.monitor import check_scores as check_scores
 
-__all__ = ["AttentionMonitor", "InputError", "ScoreError", "check_scores"]
-__getattr__, __dir__ = public(
-    __name__,
-    {"AttentionMonitor": "monitor", "InputError": "errors", "ScoreError": "monitor", "check_scores": "monitor"},
-)
+MODULES = {
+    **{"AttentionMonitor": "monitor", "ScoreError": "monitor", "check_scores": "monitor"},
+    **{"Call": "calls", "Capture": "calls", "InputError": "errors", "Judgement": "judgement", "audit": "judgement"},
+}
+__all__ = [*MODULES]
+__getattr__, __dir__ = public(__name__, MODULES)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.reading import ABOUT
 
 if TYPE_CHECKING:
     from sqrtdk.heads.judgement import Judgement
 
-ABOUT = "sqrtdk"
-"""Name of the array that holds what is text, as JSON."""
 FORMAT = 1
 SOURCES = ("argument", "default", "measured", "unknown")
 """Where a scale comes from: given to attention, left to its default, regressed from the scores, or not known."""
@@ -63,7 +62,7 @@ class Call:
         found |= {"window": self.window, "sinks": self.sinks, "mask": self.mask, "scores": self.scores}
         found |= {"positions": self.positions, "causal": True if self.causal else None}
         if any(gain is not None for gain in self.gains):
-            found["gains"] = [np.nan if gain is None else gain for gain in self.gains]
+            found["gains"] = [1.0 if gain is None else gain for gain in self.gains]
         if self.expected is not None:
             found["expected"] = self.expected[0]
         return {name: np.asarray(value) for name, value in found.items() if value is not None}
@@ -72,6 +71,7 @@ class Call:
         """Return what a file says of this call in words."""
         found: dict[str, Any] = {"scale_from": self.scale_from, "module": self.module, "layer": self.layer}
         found |= {"calls": self.calls, "overflow": self.overflow, "d_model": self.d_model}
+        found["gains_unknown"] = [name for name, gain in zip("qk", self.gains, strict=True) if gain is None]
         found |= {"expected_from": self.expected[1] if self.expected else None, "heads": self.heads}
         return {name: value for name, value in found.items() if value is not None}
 

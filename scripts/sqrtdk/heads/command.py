@@ -3,16 +3,15 @@
 import argparse
 import os
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
-from sqrtdk.heads.conventions import convention, scale
-from sqrtdk.heads.diagnoses import BUG, Options
 from sqrtdk.heads.errors import InputError
 
 EPILOG = """examples:
   sqrtdk audit heads.npz --scale "1/sqrt(d_k)"
   sqrtdk audit step0.safetensors step900.safetensors --scale 0.125 --mask causal --html verdict.html
+  sqrtdk audit capture.npz                  # saved by sqrtdk.capture: scale and mask are in it
   sqrtdk audit q.npy k.npy scores.npy --layout BHSD --stage init
 
 A file holds q and k (or query and key), scores (logits as they enter softmax), or all three, and may hold a mask; names
@@ -29,8 +28,12 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = found.add_argument
-    add("files", nargs="+", type=Path, metavar="FILE", help=".npz, .safetensors, or .npy named for what it holds")
-    add("--scale", help="what the model multiplies q·k by: a number, 1/sqrt(d_k), 1/d_k, none, 1/sqrt(64), ...")
+    add("files", nargs="+", type=Path, metavar="FILE", help=".npz, .safetensors, .pt, or .npy named for what it holds")
+    add(
+        "--scale",
+        help="what the model multiplies q·k by, where the file does not say: a number, code as d_k**-0.5 or "
+        "1/math.sqrt(64), a rule as 1/sqrt(d_k) or none, or one for each layer as 0.125, 0.1",
+    )
     add(
         "--convention",
         help="what is right: such a scale, or pre-scaled, split, folded, mup, learned, normalised; by default "
@@ -38,10 +41,13 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--stage", choices=("init", "trained", "unknown"), default="unknown", help="when q and k were captured")
     add("--mask", default="auto", metavar="causal|FILE|auto", help="auto: from the file or the scores, else none")
-    add("--layout", default="auto", help="axes of q and k: BHSD, BSHD, HSD, SD, LHSD, LBHSD (L layer)")
+    add("--layout", default="auto", help="axes of q and k, in letters of batch, head, sequence, d_k, layer: BSHD, ...")
     add("--d-model", type=_count, metavar="N", help="width of the model, to explain a wrong scale")
     add("--num-heads", type=_count, metavar="N", help="heads of the model, where the file has only some")
     add("--d-v", type=_count, metavar="N", help="width of the values of one head")
+    add("--json", action="store_true", help="print the verdict as JSON")
+    add("--quiet", action="store_true", help="print the first line alone")
+    add("--fail-on", choices=("bug", "warning"), default="bug", help="what gives exit code 1, beside a bug")
     add("--csv", type=Path, metavar="OUT", help="write all facts of all heads as CSV")
     add("--html", type=Path, metavar="OUT", help="write the verdict as an HTML page")
     return found
@@ -63,38 +69,46 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     # Imported here, so that --help needs no NumPy.
     from sqrtdk.heads import page
-    from sqrtdk.heads.dumps import read_dumps
-    from sqrtdk.heads.verdict import audit
+    from sqrtdk.heads.judgement import audit
 
-    start, reading = time.perf_counter(), []
+    names = ("scale", "convention", "stage", "mask", "layout", "d_model", "num_heads", "d_v")
     try:
         _check_outputs(given)
-        options = Options(
-            convention(given.convention),
-            scale(given.scale).of if given.scale is not None else None,
-            given.stage,
-            given.d_model,
-            given.num_heads,
-            given.d_v,
-        )
-        dumps = read_dumps(given.files, given.layout, given.mask)
-        verdicts = audit(dumps, options, reading.append)
-        several = len(dumps) > 1
-        assumed = [f"{dump.name}: {words}" if several else words for dump in dumps for words in dump.assumed]
+        found = audit(given.files, progress=_progress(), **{name: getattr(given, name) for name in names})
         if given.csv:
-            _write(given.csv, page.table_text(verdicts))
+            _write(given.csv, page.table_text(found.heads))
         if given.html:
-            _write(given.html, page.page(verdicts, assumed))
+            _write(given.html, page.page(found.heads, found.assumed))
     except InputError as error:
         print(f"sqrtdk audit: {printable(str(error))}", file=sys.stderr)
         return 2
-    took = f"{time.perf_counter() - start:.1f} s, of which reading the arrays {sum(reading):.1f} s."
+    text = page.terminal(found.heads, found.assumed, found.took, found.unchecked)
+    if given.json:
+        text = found.to_json()
+    elif given.quiet:
+        text = page.headline(found.heads)
     try:
-        print(printable(page.terminal(verdicts, assumed, took)), flush=True)
+        print(text if given.json else printable(text), flush=True)
     except BrokenPipeError:
         # The reader, such as head, has seen enough; the verdict stands.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return int(any(verdict.level == BUG for verdict in verdicts))
+    return int(found.has("bug") or found.has(given.fail_on))
+
+
+def _progress() -> Callable[[int, int, float], None] | None:
+    """Return what tells a person how far it is and how long it will take; None where nobody looks."""
+    if not sys.stderr.isatty():
+        return None
+    told = [0.0]
+
+    def tell(done: int, count: int, seconds: float) -> None:
+        if seconds > 5 and (seconds - told[0] > 1 or done == count):
+            told[0] = seconds
+            rest = seconds * (count - done) / done
+            words = f"head {done} of {count}, about {rest:.0f} s left" if done < count else ""
+            print(f"\r{words:50}" + ("" if words else "\r"), end="", file=sys.stderr, flush=True)
+
+    return tell
 
 
 def printable(text: str) -> str:

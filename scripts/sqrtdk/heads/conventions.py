@@ -1,16 +1,15 @@
 """What a head's scale is judged against, and how a scale is written on the command line."""
 
 import math
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.formulas import FUNCTIONS, LAYER, NAMES, FormulaError, formula
 
 STANDARD = "1/sqrt(d_k)"
 SMALLEST, LARGEST = 1e-30, 1e30
 """A scale beyond these is a slip, and its powers would leave float64."""
-_NUMBER = r"[0-9.]+(?:[eE][+-]?[0-9]+)?"
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,30 @@ class Scale:
     """A scale as it was written, and the number (d_k, n_keys) -> c that multiplies q·k."""
 
     text: str
-    of: Callable[[int, int], float]
+    of: Callable[..., float]
+
+    def __call__(self, d_k: int, n_keys: int) -> float:
+        return self.of(d_k, n_keys)
+
+    def at(self, layer: int) -> "Scale":
+        """Return the scale of one layer."""
+        return self
+
+
+@dataclass(frozen=True)
+class ByLayer(Scale):
+    """A scale that is another number from layer to layer, of which `of` is one for all that are not in `layers`."""
+
+    layers: Mapping[int, Scale] = field(default_factory=dict)
+    formula: Callable[..., float] | None = None
+
+    def at(self, layer: int) -> Scale:
+        if self.formula is not None:
+            formula = self.formula
+            return Scale(self.text, lambda d_k, n_keys: formula(d_k, n_keys, layer))
+        if layer not in self.layers:
+            raise InputError(f"--scale {self.text}: says nothing of layer {layer}")
+        return self.layers[layer]
 
 
 @dataclass(frozen=True)
@@ -51,25 +73,28 @@ CONVENTIONS = {convention.name: convention for convention in _CONVENTIONS}
 
 
 def scale(text: str, option: str = "--scale") -> Scale:
-    """Read a scale: a number, 1/8, 1/sqrt(64), or a scale rule such as 1/sqrt(d_k), 1/d_k, none.
+    """Read a scale: a number, code such as 1/math.sqrt(64) or d_k**-0.5, or a scale rule such as 1/sqrt(d_k), none.
 
     Raises InputError for what is none of these, negative, not finite, or out of all proportion. `option`: what the
     message names as its source.
     """
     text = str(text).strip()
-    value = _number(text)
-    if value is not None:
-        if not (math.isfinite(value) and value >= 0):
-            raise InputError(f"{option} {text}: a scale is a finite number of at least 0")
-        _check_size(value, option, text)
-        return Scale(text, lambda d_k, n_keys: value)
     from sqrtdk.variants.notation import VariantError, parse
 
     try:
         variant = parse(text)
     except VariantError as error:
-        close = f"; did you mean {error.nearest}?" if error.nearest else ""
-        raise InputError(f"{option} {text}: neither a number nor a scale rule{close}") from error
+        try:
+            value = formula(text)
+        except FormulaError as problem:
+            known = f"numbers, code of {', '.join((*NAMES, *FUNCTIONS))}, or a scale rule"
+            close = f"; did you mean {error.nearest}?" if error.nearest else ""
+            raise InputError(f"{option} {text}: {problem}; a scale is made of {known}{close}") from error
+        usual = value(64, 64)
+        if not (math.isfinite(usual) and usual >= 0):
+            raise InputError(f"{option} {text}: a scale is a finite number of at least 0") from error
+        _check_size(usual, option, text)
+        return Scale(text, value)
     usual = variant.factor(64, 64)
     if usual is None:
         raise InputError(f"{option} {text}: depends on the data; give the number that multiplies q·k")
@@ -77,22 +102,32 @@ def scale(text: str, option: str = "--scale") -> Scale:
     return Scale(variant.text, variant.factor)
 
 
+def declared_scale(text: str, option: str = "--scale") -> Scale:
+    """Read a scale as `scale` does, or one for each layer: `0.125, 0.1, 0.09`, `3: 0.125, 7: 0.1`, or with `layer`.
+
+    Raises InputError as `scale`, for a layer named twice, and where a layer is asked that the text does not name.
+    """
+    pieces = [piece.strip() for piece in str(text).split(",")]
+    if len(pieces) == 1 and ":" not in text:
+        found = scale(text, option)
+        if any(name in text for name in LAYER):
+            return ByLayer(found.text, found.of, formula=formula(found.text))
+        return found
+    layers: dict[int, Scale] = {}
+    for place, piece in enumerate(pieces):
+        name, colon, rest = piece.rpartition(":")
+        if colon and not name.strip().isdigit():
+            raise InputError(f"{option} {text}: '{name.strip()}' is no number of a layer")
+        layer = int(name) if colon else place
+        if layer in layers:
+            raise InputError(f"{option} {text}: layer {layer} has two scales")
+        layers[layer] = scale(rest if colon else piece, option)
+    return ByLayer(text, layers[min(layers)].of, layers)
+
+
 def _check_size(value: float, option: str, text: str) -> None:
     if value != 0 and not SMALLEST <= abs(value) <= LARGEST:
         raise InputError(f"{option} {text}: a scale is 0, or from {SMALLEST:g} to {LARGEST:g}")
-
-
-def _number(text: str) -> float | None:
-    root = re.fullmatch(rf"({_NUMBER})\s*/\s*sqrt\(\s*({_NUMBER})\s*\)", text)
-    ratio = re.fullmatch(rf"({_NUMBER})\s*/\s*({_NUMBER})", text)
-    try:
-        if root:
-            return float(root[1]) / math.sqrt(float(root[2]))
-        return float(ratio[1]) / float(ratio[2]) if ratio else float(text)
-    except ZeroDivisionError:
-        return math.inf
-    except ValueError:
-        return None
 
 
 def convention(text: str | None, option: str = "--convention") -> Convention:

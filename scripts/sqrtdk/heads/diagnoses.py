@@ -120,9 +120,23 @@ class Case:
         return None if scale is None or self.d_k is None else scale(self.d_k, self.n_keys)
 
     @property
+    def seen(self) -> float | None:
+        """The factor that was seen at work, in the given scores or by a capture."""
+        return self.measured if self.measured is not None else self.facts.get("captured_factor")
+
+    @property
     def actual(self) -> float | None:
-        """The factor at work, from the given scores or as declared; None where neither is known."""
-        return self.measured if self.measured is not None else self.declared
+        """The factor at work, as it was seen or as declared; None where neither is known."""
+        return self.seen if self.seen is not None else self.declared
+
+    @property
+    def source(self) -> str:
+        """Words for where the factor at work is known from, before its number."""
+        if self.measured is not None:
+            return "the scores, regressed on q·k, show"
+        if self.seen is not None:
+            return f"at work ({self.facts['captured_from']}) is"
+        return "declared is"
 
     @property
     def right(self) -> tuple[float, ...]:
@@ -136,7 +150,9 @@ class Case:
     @property
     def at_scale(self) -> str:
         """Words for the scale behind a number that depends on it."""
-        source = {"assumed": " (assumed)", "measured": " (measured)"}.get(self.facts["scale_source"], "")
+        source = {"assumed": " (assumed)", "measured": " (measured)", "captured": " (captured)"}.get(
+            self.facts["scale_source"], ""
+        )
         return "" if self.facts["scale_source"] == "scores" else f" at scale {self.facts['factor']:.4g}{source}"
 
     @property
@@ -212,7 +228,7 @@ def scale_factor(case: Case) -> Finding | None:
     if case.d_k is None or case.actual is None:
         return None
     actual, rights = case.actual, case.right
-    source = "the scores, regressed on q·k, show" if case.measured is not None else "declared is"
+    source = case.source
     against = case.options.convention.name + (" (assumed)" if case.options.convention.assumed else "")
     if case.same(actual, 0.0) and actual <= 1e-12:
         return Finding(
@@ -223,7 +239,7 @@ def scale_factor(case: Case) -> Finding | None:
     ratio = actual / rights[0]
     names = explain(case)
     evidence = f"{source} {actual:.6g} at d_k = {case.d_k}, {ratio:.5g} times {against} = {rights[0]:.6g}"
-    if case.declared is not None and case.measured is not None and not case.same(actual, case.declared):
+    if case.declared is not None and case.seen is not None and not case.same(actual, case.declared):
         evidence += f"; declared was {case.declared:.6g}"
     mistakes = [name for name in names if name not in LEGITIMATE]
     if not names:
@@ -239,10 +255,10 @@ def scale_factor(case: Case) -> Finding | None:
 
 def declared_otherwise(case: Case) -> Finding | None:
     """Find scores that were not made with the declared factor, even if that of the scores is right."""
-    if case.measured is None or case.declared is None or case.same(case.measured, case.declared):
+    if case.seen is None or case.declared is None or case.same(case.seen, case.declared):
         return None
-    ratio = case.measured / case.declared if case.declared else None
-    evidence = f"declared is {case.declared:.6g}, the scores, regressed on q·k, show {case.measured:.6g}"
+    ratio = case.seen / case.declared if case.declared else None
+    evidence = f"declared is {case.declared:.6g}, {case.source} {case.seen:.6g}"
     advice = "find where else the scores are scaled; scores saved before they are scaled are no logits: leave them out"
     return Finding("other than declared", BUG, ratio, (), evidence, advice)
 

@@ -1,36 +1,32 @@
 """Heads from files: which array is which, which axis is which, and the heads one after the other."""
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from sqrtdk.heads import masks
 from sqrtdk.heads.errors import InputError
-from sqrtdk.heads.reading import Tensor, kind_of, tensors
+from sqrtdk.heads.given import Given, about_of, given_of
+from sqrtdk.heads.names import BESIDE, before_rotation, has_role, of_lens, split_name, without_projection
+from sqrtdk.heads.reading import ABOUT, Tensor, in_memory, tensors, words_of
 from sqrtdk.heads.tally import Block
 
-ROLES = {
-    "q": ("q", "query", "queries"),
-    "k": ("k", "key", "keys"),
-    "scores": ("scores", "score", "logits"),
-    "mask": ("mask", "attentionmask", "attnmask"),
-}
-PARAMETERS = ("weight", "bias")
-LAYOUTS = ("BHSD", "BSHD", "HSD", "SD", "LHSD", "LBHSD")
+LAYOUTS = ("BHSD", "BSHD", "SBHD", "HSD", "SHD", "SD", "LHSD", "LBHSD", "LBSHD")
 """Axes in order: layer, batch, head, sequence, d_k."""
 AUTO = {2: "SD", 3: "HSD", 4: "BHSD", 5: "LBHSD"}
 ABSURD = 1e30
 """Larger numbers are no activations, and their powers would overflow."""
 LARGEST = 2**27
 """Scores of one head and sequence that are still read: more would not fit into memory where they are given."""
+MOST = 10**8
+"""Scores of one head and sequence that are computed: of more, evenly spaced queries stand for all."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """One head of one dump, read when `blocks` is called."""
+    """One head of one dump, read when `blocks` is called. module: its path, where the file has one."""
 
     dump: str
     order: int
@@ -38,6 +34,16 @@ class Head:
     head: int
     group: "Group"
     place: tuple[int, int]
+    module: str = ""
+
+    @property
+    def given(self) -> Given:
+        return self.group.given
+
+    @property
+    def factor(self) -> float | None:
+        """What q·k of the blocks is multiplied by, as the file says."""
+        return self.given.factor(self.place[1])
 
     def blocks(self) -> list[Block]:
         return self.group.blocks(*self.place)
@@ -45,7 +51,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Group:
-    """Arrays that belong together: q and k, scores, or all three, with the axes of each and the mask.
+    """Arrays that belong together: q and k, scores, or all three, with the axes of each, the mask and what is beside.
 
     told: what reading them has shown, which is known only once they are read.
     """
@@ -54,6 +60,7 @@ class Group:
     layout: str
     mask: str | Tensor
     n_heads: int
+    given: Given = Given()
     told: set[str] = field(default_factory=set, compare=False)
 
     def _size(self, role: str, letter: str) -> int:
@@ -77,12 +84,13 @@ class Group:
 
     def blocks(self, layer: int, head: int) -> list[Block]:
         first = "q" if "q" in self.arrays else "scores"
-        found = []
+        given, found = self.given, []
         for batch in range(self._size(first, "B")):
             q = k = scores = None
             if "q" in self.arrays:
-                q = self._read("q", layer, batch, head)
-                k = self._read("k", layer, batch, head // (self.n_heads // self._size("k", "H")))
+                # As they were before any scale, which is then one number.
+                q = self._read("q", layer, batch, head) / given.gains[0]
+                k = self._read("k", layer, batch, head // (self.n_heads // self._size("k", "H"))) / given.gains[1]
             if "scores" in self.arrays:
                 scores = self._read("scores", layer, batch, head)
             n, m = scores.shape if q is None else (len(q), len(k))
@@ -90,22 +98,31 @@ class Group:
                 raise InputError(
                     f"{self.arrays['scores'].where} has {n} × {m} scores for one head, more than {LARGEST}"
                 )
-            allowed = self._allowed(batch, head, n, m, scores)
+            rows = slice(None, None, -(-n * m // MOST)) if scores is None else slice(None)
+            allowed = self._allowed(batch, head, n, m, scores, rows)
             if scores is not None:
                 scores = self._without_mask(scores, allowed)
-            found.append(Block(q, k, scores, allowed, shared=n == m))
+            if rows.step not in (None, 1):
+                self.told.add(f"every query of {n} could not be looked at; each {rows.step}th stands for all")
+                q = q[rows]
+            shared = n == m and given.positions is None and rows.step in (None, 1)
+            found.append(Block(q, k, scores, allowed, shared, given.softcap, given.sink(head)))
         return found
 
-    def _allowed(self, batch, head, n, m, scores) -> np.ndarray | None:
+    def _allowed(self, batch, head, n, m, scores, rows: slice) -> np.ndarray | None:
         if isinstance(self.mask, Tensor):
             size = self._size("q" if "q" in self.arrays else "scores", "B")
             allowed = masks.part(self.mask, (batch, size), (head, self.n_heads), n, m)
+            allowed = allowed[rows] if len(allowed) > 1 else allowed
         elif self.mask == "causal":
-            allowed = masks.causal(n, m)
+            allowed = replace(self.given, causal=True).allowed(n, m, rows)
         else:
             allowed = masks.from_scores(scores) if scores is not None else None
             if allowed is not None:
                 self.told.add("mask read off the scores (large negative ones)")
+        beside = self.given.allowed(n, m, rows)
+        if beside is not None:
+            allowed = beside if allowed is None else allowed & beside
         return None if allowed is not None and allowed.all() else allowed
 
     def _without_mask(self, scores, allowed) -> np.ndarray:
@@ -114,25 +131,6 @@ class Group:
             words = f"holds infinite values, or some beyond {ABSURD:g}, where the mask allows attention"
             raise InputError(f"{self.arrays['scores'].where} {words}")
         return scores if allowed is None else np.where(allowed, scores, 0.0)
-
-
-def split_name(key: str) -> tuple[str | None, str, list[int]]:
-    """Return the role that a name says, the name without it, and the numbers in the name.
-
-    `layers.3.self_attn.q`, `layer3_query` and `q3` are queries of layer 3. Weights and biases have no role.
-    """
-    text = key.replace("attention_mask", "attentionmask").replace("attn_mask", "attnmask")
-    pieces = re.split(r"([._/:\- ]+|(?<=[A-Za-z])(?=[0-9]))", text)
-    for place in range(len(pieces) - 1, -1, -1):
-        for role, names in ROLES.items():
-            if pieces[place].lower() in names and pieces[-1].lower() not in PARAMETERS:
-                rest = "".join([*pieces[:place], "*", *pieces[place + 1 :]])
-                return role, rest, [int(number) for number in re.findall(r"\d+", rest)]
-    return None, key, []
-
-
-def has_role(key: str) -> bool:
-    return split_name(key)[0] is not None
 
 
 @dataclass(frozen=True)
@@ -155,8 +153,7 @@ def read_dumps(paths: list[Path], layout: str = "auto", mask: str = "auto") -> l
 
     Raises InputError where no file can be used as it is.
     """
-    if layout != "auto" and layout not in LAYOUTS:
-        raise InputError(f"--layout {layout}: not one of auto, {', '.join(LAYOUTS)}")
+    layout = _layout(layout)
     given = mask if mask in masks.CHOICES else masks.read(Path(mask))
     dumps, loose = [], {}
     for path in map(Path, paths):
@@ -166,32 +163,62 @@ def read_dumps(paths: list[Path], layout: str = "auto", mask: str = "auto") -> l
             name = str(path.with_name(rest if role else path.name))
             if name not in loose:
                 loose[name] = {}
-                dumps.append((name, loose[name]))
+                dumps.append((name, loose[name], {}))
             _put(loose[name], role or "scores", rest, tensor, numbers)
             continue
-        groups = {}
-        for key, tensor in tensors(path, has_role).items():
-            role, rest, numbers = split_name(key)
-            _put(groups, role, rest, tensor, numbers)
+        groups = _groups(tensors(path, has_role))
         if not groups:
             raise InputError(f"{path}: no array is named q and k, query and key, or scores (weights are no queries)")
-        dumps.append((str(path), groups))
-    return [_dump(name, order, groups, layout, given) for order, (name, groups) in enumerate(dumps)]
+        dumps.append((str(path), groups, about_of(path, words_of(path))))
+    return [_dump(name, order, groups, layout, given, about) for order, (name, groups, about) in enumerate(dumps)]
 
 
 def dump_of(
-    arrays: dict[str, np.ndarray], layout: str = "auto", mask: str = "auto", name: str = "arrays", order: int = 0
+    arrays: Mapping[str, np.ndarray], layout: str = "auto", mask: str = "auto", name: str = "arrays", order: int = 0
 ) -> Dump:
     """Return a dump of arrays in memory, named as in a file: q and k, scores, mask; InputError as for a file."""
-    groups = {}
+    path, found = Path(name), {}
     for key, array in arrays.items():
-        role, rest, numbers = split_name(key)
-        if role is None:
+        if key == ABOUT:
+            continue
+        if not has_role(key):
             raise InputError(f"{name}: '{key}' is named neither q, k, scores nor mask")
-        array = np.asarray(array)
-        boolean, _ = kind_of(f"{name}: '{key}'", array.dtype)
-        _put(groups, role, rest, Tensor(Path(name), key, array.shape, boolean, False, lambda a=array: a), numbers)
-    return _dump(name, order, groups, layout, mask)
+        found[key] = in_memory(path, key, np.asarray(array))
+    about = about_of(path, str(arrays[ABOUT]) if ABOUT in arrays else None)
+    return _dump(name, order, _groups(found), _layout(layout), mask, about)
+
+
+def _layout(layout: str) -> str:
+    if layout.lower() == "auto":
+        return "auto"
+    if layout.upper() not in LAYOUTS:
+        raise InputError(f"--layout {layout}: not one of auto, {', '.join(LAYOUTS)}")
+    return layout.upper()
+
+
+def _groups(found: Mapping[str, Tensor]) -> dict:
+    """Return arrays that belong together, by the rest of their names, with the numbers in it."""
+    groups: dict = {}
+    rotated_later = before_rotation(found)
+    for key, tensor in found.items():
+        role, rest, numbers = split_name(key)
+        if key in rotated_later:
+            if key.replace("hook_", "hook_rot_") in found:
+                continue
+            raise InputError(f"{tensor.where} is taken before rotary positions; save hook_rot_q and hook_rot_k")
+        _put(groups, role, rest, tensor, numbers)
+    for rest in [rest for rest, (arrays, _) in groups.items() if {"q", "k"} & set(arrays)]:
+        # Scores of a layer stand beside its q_proj and k_proj.
+        other = groups.get(without_projection(rest), ({}, None))[0] if without_projection(rest) != rest else {}
+        if other and not {"q", "k"} & set(other):
+            for role in list(other):
+                _put(groups, role, rest, other.pop(role), [])
+    # A scale beside no queries is a parameter of something else, such as of a normalisation.
+    return {
+        rest: (arrays, numbers)
+        for rest, (arrays, numbers) in groups.items()
+        if {"q", "k", "scores", "mask"} & set(arrays) or (rest == "*" and arrays)
+    }
 
 
 def _put(groups: dict, role: str, rest: str, tensor: Tensor, numbers: list[int]) -> None:
@@ -201,51 +228,78 @@ def _put(groups: dict, role: str, rest: str, tensor: Tensor, numbers: list[int])
     arrays[role] = tensor
 
 
-def _dump(name: str, order: int, groups: dict, layout: str, given) -> Dump:
-    assumed, heads = [], []
-    whole = [arrays["mask"] for arrays, _ in groups.values() if set(arrays) == {"mask"}]
-    groups = {rest: entry for rest, entry in groups.items() if set(entry[0]) != {"mask"}}
+def _dump(name: str, order: int, groups: dict, layout: str, mask, about: dict) -> Dump:
+    assumed, heads = [str(words) for words in about.get("notes", [])], []
+    for_all = _for_all(groups)
+    groups = {rest: entry for rest, entry in groups.items() if {"q", "k", "scores"} & set(entry[0])}
     if not groups:
         raise InputError(f"{name}: holds a mask and no queries, keys or scores")
-    taken: dict = {}
-    for position, (arrays, numbers) in enumerate(groups.values()):
-        arrays = dict(arrays)
-        own = arrays.pop("mask", whole[0] if len(whole) == 1 else None)
-        mask = own if given == "auto" and own is not None else given
+    layout = str(about.get("layout", layout)) if layout == "auto" else layout
+    layers = [numbers[0] if numbers else place for place, (_, numbers) in enumerate(groups.values())]
+    labels = [(layer, numbers[1:2]) for layer, (_, numbers) in zip(layers, groups.values(), strict=True)]
+    # Where numbers of layers are not enough, as in an encoder with a decoder, heads go by their module's path.
+    by_path = len(set(map(str, labels))) < len(labels)
+    for (rest, (arrays, numbers)), layer in zip(groups.items(), layers, strict=True):
+        arrays = for_all | arrays
+        own = arrays.pop("mask", None)
+        beside = {role: arrays.pop(role) for role in BESIDE if role in arrays}
         _check_pair(name, arrays)
         first = arrays.get("q") or arrays["scores"]
         if any(tensor.boolean for tensor in arrays.values()):
             raise InputError(f"{first.where} holds truth values, not real numbers")
-        axes = layout
-        if layout == "auto":
-            axes = AUTO.get(len(first.shape), "")
-            if axes == "BHSD" and not numbers:
-                axes = "LHSD"
-            if len(first.shape) > 2:
-                assumed.append(f"axes read as {_spell(axes)} (--layout changes that)")
-        group = Group(arrays, axes, mask, 0)
+        axes, words = _axes(first, layout, bool(numbers))
+        assumed += words
+        group = Group(arrays, axes, own if mask == "auto" and own is not None else mask, 0)
         _check_shapes(group)
-        n_heads = group._size("q" if "q" in arrays else "scores", "H")
-        group = Group(arrays, axes, mask, n_heads)
-        if layout == "auto" and "q" in arrays and n_heads > group._size("q", "S"):
-            assumed.append(f"{n_heads} heads of {group._size('q', 'S')} tokens; if it is the other way round, say so")
-        for inner in range(group._size("q" if "q" in arrays else "scores", "L")):
-            layer = inner if "L" in axes else numbers[0] if numbers else position
+        size = group._size
+        main = "q" if "q" in arrays else "scores"
+        n_heads = size(main, "H")
+        path = rest.rstrip("*").rstrip("._/:- ")
+        said = about.get("calls", {}).get(path, {})
+        group = replace(group, n_heads=n_heads, given=given_of(beside, said, n_heads, size(main, "S")))
+        if layout == "auto" and "q" in arrays and n_heads > size("q", "S"):
+            assumed.append(f"{n_heads} heads of {size('q', 'S')} tokens; if it is the other way round, say so")
+        for inner in range(size(main, "L")):
             for head in range(n_heads):
-                label = numbers[1] if len(numbers) > 1 and n_heads == 1 else head
-                if (layer, label) in taken:
-                    raise InputError(f"{first.where}: layer {layer}, head {label} was already in {taken[layer, label]}")
-                taken[layer, label] = first.where
-                heads.append(Head(name, order, layer, label, group, (inner, head)))
-        assumed += _about_mask(mask, own is not None, "scores" in arrays)
+                label = numbers[1] if len(numbers) > 1 and n_heads == 1 and not by_path else head
+                label = group.given.heads[head] if group.given.heads else label
+                module = path if by_path or said else ""
+                heads.append(Head(name, order, inner if "L" in axes else layer, label, group, (inner, head), module))
+        assumed += _about_call(group, own is not None)
     return Dump(name, heads, tuple(dict.fromkeys(assumed)))
 
 
-def _about_mask(mask, own: bool, scores: bool) -> Iterator[str]:
-    if isinstance(mask, Tensor):
-        yield f"mask from {mask.where}: true or 1 allows, large negative numbers forbid"
-    elif mask == "auto" and not scores:
+def _for_all(groups: dict) -> dict:
+    """Return what is said once for all layers: the one mask of a file, and what stands beside nothing."""
+    masked = [arrays["mask"] for arrays, _ in groups.values() if set(arrays) == {"mask"}]
+    found = {"mask": masked[0]} if len(masked) == 1 else {}
+    bare = groups.get("*", ({}, []))[0]
+    return found | {role: tensor for role, tensor in bare.items() if role in BESIDE}
+
+
+def _axes(first: Tensor, layout: str, numbered: bool) -> tuple[str, list[str]]:
+    """Return the axes of an array, and what was assumed of them."""
+    if layout != "auto":
+        return layout, []
+    axes = AUTO.get(len(first.shape), "")
+    if of_lens(first.key) and "H" in axes and "scores" not in first.key:
+        axes = axes.replace("HS", "SH")
+    if len(first.shape) < 3:
+        return axes, []
+    hint = "--layout changes that"
+    if axes == "BHSD" and not numbered:
+        hint = "--layout LHSD if the first axis is that of layers"
+    return axes, [f"axes read as {_spell(axes)} ({hint})"]
+
+
+def _about_call(group: Group, own: bool) -> Iterator[str]:
+    given = group.given
+    if isinstance(group.mask, Tensor):
+        yield f"mask from {group.mask.where}: true or 1 allows, large negative numbers forbid"
+    elif group.mask == "auto" and "scores" not in group.arrays and given.scale is None and not given.causal:
         yield "no mask: every query sees every key"
+    if given.overflow:
+        yield f"{given.overflow} numbers of {group.arrays['q'].where} are beyond float16, and were kept as float32"
 
 
 def _check_pair(name: str, arrays: dict) -> None:

@@ -4,11 +4,12 @@ import csv
 import html
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from sqrtdk.heads.diagnoses import BUG
-from sqrtdk.heads.verdict import COLUMNS, Verdict
+from sqrtdk.heads.verdict import CAPTURED, COLUMNS, Verdict
 from sqrtdk.statistics.intervals import LEVEL
 
 MOST_ROWS = 40
@@ -88,10 +89,10 @@ class Group:
 
     finding: object
     dump: str
-    places: tuple[tuple[int, int], ...]
+    places: tuple[tuple[str, int, int], ...]
 
 
-def grouped(verdicts: list[Verdict]) -> list[Group]:
+def grouped(verdicts: Sequence[Verdict]) -> list[Group]:
     """Return the findings, bugs first, each once for all heads of a dump that share it; the evidence is one head's."""
     found: dict = {}
     for verdict in verdicts:
@@ -99,15 +100,17 @@ def grouped(verdicts: list[Verdict]) -> list[Group]:
             # What is explained has one factor; what is only measured differs from head to head.
             factor = number(finding.factor, 5) if finding.explanations else ""
             key = (finding.level != BUG, verdict.row["dump"], finding.kind, finding.explanations, factor)
-            found.setdefault(key, (finding, []))[1].append((verdict.row["layer"], verdict.row["head"]))
+            place = (verdict.row["module"], verdict.row["layer"], verdict.row["head"])
+            found.setdefault(key, (finding, []))[1].append(place)
     return [Group(found[key][0], key[1], tuple(found[key][1])) for key in sorted(found, key=lambda key: key[0])]
 
 
-def places(heads: tuple[tuple[int, int], ...]) -> str:
-    """Spell heads by layer, such as `layer 0 head 2; layer 1 heads 0–3, 7`."""
+def places(heads: tuple[tuple[str, int, int], ...]) -> str:
+    """Spell heads by layer, such as `layer 0 head 2; layer 1 heads 0–3, 7`, or by module where that is known."""
     texts = []
-    for layer, group in groupby(sorted(heads), key=lambda place: place[0]):
-        numbers = [head for _, head in group]
+    order = sorted(heads, key=lambda place: (place[1], place[0], place[2]))
+    for (module, layer), group in groupby(order, key=lambda place: place[:2]):
+        numbers = [head for *_, head in group]
         runs = []
         for head in numbers:
             if runs and head == runs[-1][1] + 1:
@@ -115,38 +118,47 @@ def places(heads: tuple[tuple[int, int], ...]) -> str:
             else:
                 runs.append([head, head])
         words = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
-        texts.append(f"layer {layer} head{'s' if len(numbers) > 1 else ''} {words}")
+        texts.append(f"{module or f'layer {layer}'} head{'s' if len(numbers) > 1 else ''} {words}")
     return "; ".join(texts) if len(texts) <= 8 else f"{'; '.join(texts[:8])}; and {len(texts) - 8} more layers"
 
 
-def headline(verdicts: list[Verdict]) -> str:
-    """Say in one line how many heads are sound."""
+def headline(verdicts: Sequence[Verdict]) -> str:
+    """Say in one line how many heads are sound, and whether their scale was seen at work."""
     bugs = sum(verdict.level == BUG for verdict in verdicts)
     notes = sum(verdict.level == "note" for verdict in verdicts)
     total = f"{len(verdicts)} head{'s' if len(verdicts) > 1 else ''}"
     if bugs:
-        return f"{total}: {bugs} with a bug, {notes} with notes only."
-    return f"{total}: no bug found" + (f", {notes} with notes." if notes else ".")
+        text = f"{total}: {bugs} with a bug, {notes} with notes only."
+    else:
+        text = f"{total}: no bug found" + (f", {notes} with notes." if notes else ".")
+    unseen = {verdict.row["scale_source"] for verdict in verdicts} & {"declared", "assumed"}
+    if not unseen:
+        return text
+    return f"{text} The scale is as {' or '.join(sorted(unseen))}, not checked."
 
 
-def basis(verdicts: list[Verdict]) -> str:
+def basis(verdicts: Sequence[Verdict]) -> str:
     """Say what the verdict was judged against."""
     row = verdicts[0].row
     words = {
         "assumed": "ASSUMED, not declared: numbers marked ? rest on it",
         "declared": "declared",
         "measured": "measured from the given scores",
+        "captured": "captured at work",
         "scores": "in the given scores",
     }
     factors = sorted({number(verdict.row["factor"], 5) for verdict in verdicts})
     listed = ", ".join(factors[:4]) + (f" and {len(factors) - 4} more" if len(factors) > 4 else "")
     scale = f"scale {listed} ({words[row['scale_source']]})"
-    return f"Judged against convention {row['convention']}, stage {row['stage']}; {scale}."
+    conventions = list(dict.fromkeys(verdict.row["convention"] for verdict in verdicts))
+    more = f" and {len(conventions) - 3} more" if len(conventions) > 3 else ""
+    return f"Judged against convention {', '.join(conventions[:3])}{more}, stage {row['stage']}; {scale}."
 
 
-def terminal(verdicts: list[Verdict], assumed: list[str], took: str) -> str:
+def terminal(verdicts: Sequence[Verdict], assumed: Sequence[str], took: str, unchecked: Sequence[str] = ()) -> str:
     """Return the verdict as text."""
-    lines = [headline(verdicts), basis(verdicts), *(f"Assumed: {words}." for words in assumed), ""]
+    lines = [headline(verdicts), basis(verdicts), *(f"Assumed: {words}." for words in assumed)]
+    lines += [*([f"Not checked: {'; '.join(unchecked)}."] if unchecked else []), ""]
     for group in grouped(verdicts):
         finding = group.finding
         causes = f": {' / '.join(finding.explanations)}" if finding.explanations else ""
@@ -168,7 +180,12 @@ def terminal(verdicts: list[Verdict], assumed: list[str], took: str) -> str:
         row = verdict.row
         name = [row["dump"][-24:]] if several else []
         table.append(
-            [*name, f"{row['layer']}.{row['head']}", verdict.level, *(cell(column, row) for column in columns)]
+            [
+                *name,
+                f"{row['module'] or row['layer']}.{row['head']}",
+                verdict.level,
+                *(cell(column, row) for column in columns),
+            ]
         )
     widths = [max(len(line[place]) for line in table) for place in range(len(heading))]
     lines += ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in table]
@@ -177,13 +194,14 @@ def terminal(verdicts: list[Verdict], assumed: list[str], took: str) -> str:
     return "\n".join([*lines, "", CAVEAT, took])
 
 
-def table_text(verdicts: list[Verdict]) -> str:
+def table_text(verdicts: Sequence[Verdict]) -> str:
     """Return all facts as CSV with one header row and full precision."""
+    names = (*COLUMNS, *CAPTURED)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(names)
     for verdict in verdicts:
-        writer.writerow(["" if verdict.row[c] is None else verdict.row[c] for c in COLUMNS])
+        writer.writerow(["" if verdict.row[c] is None else verdict.row[c] for c in names])
     return text.getvalue()
 
 
@@ -206,7 +224,7 @@ thead th { vertical-align: bottom; } .bug b { color: var(--bug); } .note b { col
 """
 
 
-def page(verdicts: list[Verdict], assumed: list[str]) -> str:
+def page(verdicts: Sequence[Verdict], assumed: Sequence[str]) -> str:
     """Return one offline HTML page; every text of a file is escaped, and nothing in it runs."""
     escape = html.escape
     parts = []
@@ -231,8 +249,9 @@ def page(verdicts: list[Verdict], assumed: list[str]) -> str:
         row = verdict.row
         name = f"<td>{escape(str(row['dump']))}</td>" if several else ""
         cells = "".join(f"<td>{escape(cell(column, row))}</td>" for column in TABLE)
+        place = str(row["module"] or row["layer"])
         rows.append(
-            f'<tr class="{verdict.level}">{name}<th scope="row">{row["layer"]}.{row["head"]}</th>'
+            f'<tr class="{verdict.level}">{name}<th scope="row">{escape(place)}.{row["head"]}</th>'
             f"<td><b>{verdict.level}</b></td>{cells}</tr>"
         )
     told = "".join(f"<li>{escape(words)}</li>" for words in assumed)

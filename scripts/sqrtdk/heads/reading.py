@@ -1,4 +1,4 @@
-"""Arrays from .npy, .npz and .safetensors files, read in parts: nothing is unpickled and nothing is executed."""
+"""Arrays from .npy, .npz, .safetensors and .pt files, read in parts: nothing in a file is executed."""
 
 import json
 import math
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.saved import tensors_of
 
 SAFETENSORS = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"},
@@ -24,6 +25,8 @@ SAFETENSORS = {
 MAX_HEADER = 100_000_000
 """As the reference implementation has it."""
 COPY = 2**22
+ABOUT = "sqrtdk"
+"""Name of what a capture says in words, as JSON: an array of text, or an entry of the metadata of .safetensors."""
 _BROKEN = (OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 _BROKEN += (NotImplementedError, RuntimeError, struct.error, MemoryError, OverflowError, KeyError, TypeError)
 """What the readers of NumPy and of zip archives raise on bytes that are not theirs."""
@@ -75,9 +78,9 @@ def tensors(path: Path | str, wanted: Callable[[str], bool] = bool) -> dict[str,
     Raises InputError naming the file, and the key where one is to blame.
     """
     path = Path(path)
-    readers = {".npy": _npy, ".npz": _npz, ".safetensors": _safetensors}
+    readers = {".npy": _npy, ".npz": _npz, ".safetensors": _safetensors, ".pt": _saved, ".pth": _saved}
     if path.suffix.lower() not in readers:
-        raise InputError(f"{path}: not a .npy, .npz or .safetensors file")
+        raise InputError(f"{path}: not a .npy, .npz, .safetensors or .pt file")
     if path.is_dir():
         raise InputError(f"{path}: is a folder")
     try:
@@ -137,6 +140,33 @@ def _mapped(path: Path, key: str, shape, dtype, fortran: bool, offset: int, size
         return np.memmap(path, dtype=stored, mode="r", offset=offset, shape=tuple(shape), order=order)
 
     return Tensor(path, key, tuple(shape), boolean, bfloat16, open_map)
+
+
+def in_memory(path: Path, key: str, array: np.ndarray) -> Tensor:
+    """Return an array that is in memory as one of a file."""
+    boolean, bfloat16 = kind_of(f"{path}: '{key}'", array.dtype)
+    bits = array.view("<u2") if bfloat16 else array
+    return Tensor(path, key, array.shape, boolean, bfloat16, lambda: bits)
+
+
+def words_of(path: Path) -> str | None:
+    """Return the text that a capture has beside its arrays, None where there is none."""
+    try:
+        if path.suffix.lower() == ".npz":
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                return str(archive[ABOUT]) if ABOUT in archive.files and archive[ABOUT].dtype.kind == "U" else None
+        if path.suffix.lower() == ".safetensors":
+            with path.open("rb") as file:
+                (length,) = struct.unpack("<Q", file.read(8))
+                entries = json.loads(file.read(length).decode("utf-8"))
+            return entries.get("__metadata__", {}).get(ABOUT)
+    except _BROKEN as error:
+        raise InputError(f"{path}: '{ABOUT}' is not readable ({_words(error)})") from error
+    return None
+
+
+def _saved(path: Path, size: int, wanted) -> dict[str, Tensor]:
+    return {key: in_memory(path, key, array) for key, array in tensors_of(path).items() if wanted(key)}
 
 
 def _npy(path: Path, size: int, wanted) -> dict[str, Tensor]:

@@ -22,7 +22,8 @@ class Block:
     """One sequence of a head: q (n, d_k) and k (m, d_k), or None; scores (n, m) that were given, or None.
 
     allowed: which key each query may see, (n, m) or (m,) for all queries; None for all. shared: whether query i and
-    key i are the same token.
+    key i are the same token. softcap: logits z become softcap · tanh(z / softcap); None where they do not. sink: a
+    logit beside those of the keys that takes weight and gives nothing.
     """
 
     q: np.ndarray | None
@@ -30,6 +31,8 @@ class Block:
     scores: np.ndarray | None = None
     allowed: np.ndarray | None = None
     shared: bool = True
+    softcap: float | None = None
+    sink: float | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from sqrtdk.heads import facts
+from sqrtdk.heads.conventions import Convention, Scale
 from sqrtdk.heads.diagnoses import BUG, CONSTANT_NORM, Case, Finding, Options, diagnose
 from sqrtdk.heads.dumps import Dump, Head
 from sqrtdk.heads.errors import InputError
@@ -23,6 +24,8 @@ COLUMNS = (
     *(f"{name}{end}" for name in facts.ESTIMATES for end in ("", "_low", "_high", "_se")),
 )
 """Columns of the table of heads."""
+CAPTURED = ("module", "captured_factor", "captured_from")
+"""Columns of what a capture knows beside: the module's path, the factor at work and where it was seen."""
 DISTINCT_COUNTS = 6
 
 
@@ -45,23 +48,36 @@ def audit(dumps: list[Dump], options: Options, reading: Callable[[float], None] 
     `reading` is told the seconds that it took to read each head. Raises InputError as reading does.
     """
     heads = [head for dump in dumps for head in dump.heads]
-    found = []
+    cases = []
     for head in heads:
         start = time.perf_counter()
         blocks = head.blocks()
         if reading:
             reading(time.perf_counter() - start)
-        found.append(_facts(head, blocks, options))
-    cases = [
-        Case(row, options, options.num_heads or head.group.n_heads) for head, row in zip(heads, found, strict=True)
-    ]
+        own = _own(head, options)
+        cases.append(Case(_facts(head, blocks, own), own, options.num_heads or head.group.n_heads))
     _acquaint(heads, cases)
     return [_verdict(head, case) for head, case in zip(heads, cases, strict=True)]
 
 
+def _own(head: Head, options: Options) -> Options:
+    """Return the options for a head: what its file says stands where nothing was declared."""
+    given = head.given
+    if isinstance(options.scale, Scale):
+        options = replace(options, scale=options.scale.at(head.layer))
+    if given.expected is not None and options.convention.assumed:
+        value = given.expected
+        right = Convention(f"{value:.6g}", given.expected_from, lambda d, n: (value,))
+        options = replace(options, convention=right)
+    return replace(options, d_model=options.d_model or given.d_model)
+
+
 def _facts(head: Head, blocks: list[Block], options: Options) -> dict:
+    captured = head.factor if blocks[0].q is not None else None
     if blocks[0].q is None:
         factor = 1.0
+    elif captured is not None:
+        factor = captured
     else:
         probe = _probe(blocks)
         case = Case(probe, options, 1)
@@ -70,13 +86,17 @@ def _facts(head: Head, blocks: list[Block], options: Options) -> dict:
             # Where any factor is right, the usual one is as good as another, and marked as assumed.
             factor = (case.right or (1 / math.sqrt(case.d_k),))[0]
     try:
-        row = facts.describe(blocks, factor)
+        row = _at(blocks, factor)
     except facts.Unmeasurable as error:
         raise InputError(f"{head.dump}: layer {head.layer}, head {head.head}: {error}") from error
-    row |= {"q_on_ellipsoid": False, "k_on_ellipsoid": False}
+    row |= {"q_on_ellipsoid": False, "k_on_ellipsoid": False, "captured_factor": captured}
+    row["captured_from"] = head.given.source(head.place[1]) if captured is not None else ""
     case = Case(row, options, 1)
     row["scale_source"] = "scores" if blocks[0].q is None else "declared" if options.scale else "assumed"
-    if case.measured is not None and (options.scale is None or not case.same(case.measured, factor)):
+    if captured is not None:
+        row["scale_source"] = "captured"
+    known = captured is not None or options.scale is not None
+    if case.measured is not None and (not known or not case.same(case.measured, factor)):
         # The scores say what the factor is, whatever was declared.
         if case.measured != factor:
             row |= _at(blocks, case.measured, row)
@@ -86,11 +106,15 @@ def _facts(head: Head, blocks: list[Block], options: Options) -> dict:
     return row
 
 
-def _at(blocks: list[Block], factor: float, row: dict) -> dict:
-    """Return the facts at another factor; a negative one is that of the same size on −k, whose logits are the same."""
+def _at(blocks: list[Block], factor: float, row: dict | None = None) -> dict:
+    """Return the facts at a factor; a negative one is that of the same size on −k, whose logits are the same.
+
+    row: the facts at another factor, if there are any.
+    """
     if factor >= 0:
         return facts.describe(blocks, factor)
     found = facts.describe([replace(block, k=-block.k) for block in blocks], -factor)
+    row = facts.describe(blocks, -factor) if row is None else row
     # What is said of q·k, and not of the logits, is said of k as it was given.
     of_scores = {name: row[name] for name in found if name.startswith(("score_", "cosine", "measured_"))}
     return found | of_scores | {"factor": factor}
@@ -167,8 +191,8 @@ def _acquaint(heads: list[Head], cases: list[Case]) -> None:
     """Tell each case of the other heads of its layer, of earlier dumps of the same head, and of other widths."""
     layers, series = {}, {}
     for head, case in zip(heads, cases, strict=True):
-        layers.setdefault((head.order, head.layer), []).append(case)
-        series.setdefault((head.layer, head.head), []).append(case)
+        layers.setdefault((head.order, head.module, head.layer), []).append(case)
+        series.setdefault((head.module, head.layer, head.head), []).append(case)
     for group in layers.values():
         for case in group:
             case.peers = [other.facts for other in group if other is not case]
@@ -190,6 +214,7 @@ def _verdict(head: Head, case: Case) -> Verdict:
     findings = tuple(diagnose(case))
     row = case.facts | dict(zip(PLACE, (head.dump, head.layer, head.head), strict=True))
     row |= {
+        "module": head.module,
         "scale": case.facts["factor"],
         "convention": case.options.convention.name,
         "stage": case.options.stage,

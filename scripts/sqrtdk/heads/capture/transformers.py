@@ -1,4 +1,4 @@
-"""What `transformers` hands to its attention functions, whichever is in force: eager, sdpa, flash, flex or one's own."""
+"""What `transformers` hands to its attention functions, whichever is in force: eager, sdpa, flash or flex."""
 
 import sys
 from contextlib import contextmanager

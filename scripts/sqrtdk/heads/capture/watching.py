@@ -12,7 +12,7 @@ from torch.nn.attention.flex_attention import create_mask
 from torch.overrides import TorchFunctionMode
 
 PROJECTIONS = 12
-"""Outputs of linear maps that are kept, until attention may ask for them: those of q, k, v and of low-rank ways there."""
+"""Outputs of linear maps that are kept until attention may ask for them: those of q, k, v and of low-rank ways."""
 PRODUCTS = 3
 """Products of two activations that are kept, until one enters a softmax."""
 
@@ -101,12 +101,15 @@ class Watch(TorchFunctionMode):
                 asked = options.get("is_causal")
                 seen.causal = bool(getattr(module, "is_causal", False) if asked is None else asked)
             if bias is not None:
-                seen.mask = bias if mask is None else torch.where(mask, bias, -math.inf) if _truth(mask) else bias + mask
+                seen.mask = _both(mask, bias)
         self.keeper.keep(seen, list(self.projections))
 
 
-def _truth(x) -> bool:
-    return x.dtype == torch.bool
+def _both(mask, bias):
+    """Return a mask and a bias of the logits as one additive mask."""
+    if mask is None:
+        return bias
+    return torch.where(mask, bias, -math.inf) if mask.dtype == torch.bool else bias + mask
 
 
 # --- one handler for each function
@@ -131,7 +134,7 @@ def _fused(watch, func, args, kwargs):
 
 
 def _multi_head(watch, func, args, kwargs):
-    """Look inside of `nn.MultiheadAttention`, whose function is Python and calls the fused one where no weights are asked.
+    """Look inside of `nn.MultiheadAttention`, which calls the fused function where no weights are asked.
 
     Where weights are asked, a second pass without them is looked at; dropout is left out of it, so that the random
     numbers of the run stay what they were.
@@ -222,12 +225,12 @@ def _softmax(watch, func, args, kwargs):
     if dim in (-1, logits.ndim - 1):
         for q, k, shape in reversed(watch.products):
             n, m = shape[-2:]
-            if logits.ndim > 2 and logits.shape[-2] == n and logits.shape[-1] in (m, m + 1):
-                if math.prod(logits.shape[:-2]) == math.prod(shape[:-2]):
-                    # Before softmax, which may write into it.
-                    watch.products.clear()
-                    watch.attended(Seen(watch.places.module, q, k, logits=logits))
-                    break
+            fits = logits.ndim > 2 and logits.shape[-2] == n and logits.shape[-1] in (m, m + 1)
+            if fits and math.prod(logits.shape[:-2]) == math.prod(shape[:-2]):
+                # Before softmax, which may write into it.
+                watch.products.clear()
+                watch.attended(Seen(watch.places.module, q, k, logits=logits))
+                break
     return func(*args, **kwargs)
 
 
