@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sqrtdk.heads.capture.session import capture as capture
+    from sqrtdk.heads.capture.entry import capture as capture
     from sqrtdk.heads.errors import InputError as InputError
     from sqrtdk.heads.judgement import audit as audit
     from sqrtdk.heads.monitor import AttentionMonitor as AttentionMonitor
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 _MODULES = {
     **dict.fromkeys(("AttentionMonitor", "ScoreError", "check_scores"), "heads.monitor"),
-    **{"InputError": "heads.errors", "audit": "heads.judgement", "capture": "heads.capture.session"},
+    **{"InputError": "heads.errors", "audit": "heads.judgement", "capture": "heads.capture.entry"},
 }
 __all__ = sorted(_MODULES)
 

@@ -252,7 +252,7 @@ class TestCapture:
             capture(call()).save(tmp_path / "a.pt")
 
     def test_without_pytorch_the_message_names_the_way(self, tmp_path):
-        code = "import sys; sys.modules['torch'] = None\nimport sqrtdk\ntry: sqrtdk.capture\n"
+        code = "import sys; sys.modules['torch'] = None\nimport sqrtdk\ntry: sqrtdk.capture(print)\n"
         code += "except ImportError as error: print(error)\n"
         code += "try: sqrtdk.audit('a.pt')\nexcept sqrtdk.InputError as error: print(error)"
         (tmp_path / "a.pt").write_bytes(b"PK")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from sqrtdk.heads.monitor import ScoreError as ScoreError
     from sqrtdk.heads.monitor import check_scores as check_scores
 
-MODULES = {
+_MODULES = {
     **{"AttentionMonitor": "monitor", "ScoreError": "monitor", "check_scores": "monitor"},
     **{"Call": "calls", "Capture": "calls", "InputError": "errors", "Judgement": "judgement", "audit": "judgement"},
 }
-__all__ = [*MODULES]
-__getattr__, __dir__ = public(__name__, MODULES)
+__all__ = sorted(_MODULES)
+__getattr__, __dir__ = public(__name__, _MODULES)

@@ -5,15 +5,13 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.judgement import Judgement, audit
 from sqrtdk.heads.reading import ABOUT
-
-if TYPE_CHECKING:
-    from sqrtdk.heads.judgement import Judgement
 
 FORMAT = 1
 SOURCES = ("argument", "default", "measured", "unknown")
@@ -134,8 +132,6 @@ class Capture(Mapping):
         np.savez(path, **self.arrays())
         return path
 
-    def audit(self, **options) -> "Judgement":
+    def audit(self, **options) -> Judgement:
         """Judge what was captured; options as of `sqrtdk.audit`."""
-        from sqrtdk.heads.judgement import audit
-
         return audit(self, **options)

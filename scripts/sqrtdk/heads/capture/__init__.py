@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from sqrtdk import public
 
 if TYPE_CHECKING:
-    from sqrtdk.heads.capture.session import capture as capture
+    from sqrtdk.heads.capture.entry import capture as capture
 
 __all__ = ["capture"]
-__getattr__, __dir__ = public(__name__, {"capture": "session"})
+__getattr__, __dir__ = public(__name__, {"capture": "entry"})

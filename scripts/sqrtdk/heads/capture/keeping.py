@@ -2,8 +2,6 @@
 
 import math
 import re
-from dataclasses import dataclass
-from fnmatch import fnmatch
 
 import numpy as np
 import torch
@@ -11,32 +9,15 @@ import torch
 from sqrtdk.heads.calls import Call, Capture
 from sqrtdk.heads.capture.expected import expected_scale, width_of_model
 from sqrtdk.heads.capture.scales import MASKED, gain_of, measured_scale
+from sqrtdk.heads.capture.wanted import Wanted
 from sqrtdk.heads.capture.watching import Projection, Seen
 
-DTYPES = ("float16", "float32")
 HALF_MAXIMUM = 65504.0
 FORBIDS = -9000.0
 """An additive mask at or below this is a truth value: −10⁴ is the mildest in use, and bfloat16 rounds it to −9984."""
 AGREES = 1e-2
 """How far a measured scale may be from the one that attention was given: low precision rounds the scores."""
 HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The options of `sqrtdk.capture`."""
-
-    layers: tuple[str | int, ...] | None
-    heads: int | tuple[int, ...] | list[int] | None
-    tokens: int | None
-    dtype: str
-    scores: bool
-    seed: int
-
-    def takes(self, path: str, layer: int | None) -> bool:
-        return self.layers is None or any(
-            one == layer if isinstance(one, int) else fnmatch(path, one) for one in self.layers
-        )
 
 
 class Keeper:

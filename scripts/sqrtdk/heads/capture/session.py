@@ -1,25 +1,17 @@
-"""`sqrtdk.capture`: one call, or a context around one's own loop."""
+"""The context in which a model is watched, and one pass of a batch through it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
-try:
-    import torch
-except ImportError as error:
-    raise ImportError(
-        "sqrtdk.capture needs PyTorch, which is not installed; what other frameworks compute is saved as "
-        "docs/file-format.md says"
-    ) from error
+import torch
 
 from sqrtdk.heads.calls import Capture
-from sqrtdk.heads.capture.keeping import DTYPES, Keeper, Wanted
+from sqrtdk.heads.capture.keeping import Keeper
 from sqrtdk.heads.capture.places import Places
 from sqrtdk.heads.capture.transformers import watch_interface
+from sqrtdk.heads.capture.wanted import Wanted
 from sqrtdk.heads.capture.watching import Watch
-from sqrtdk.heads.errors import InputError
-
-TOKENS = 512
 
 
 class Session(AbstractContextManager):
@@ -51,63 +43,19 @@ class Session(AbstractContextManager):
             )
 
 
-def capture(
-    model,
-    batch: Any = None,
-    *,
-    layers: str | int | Sequence[str | int] | None = None,
-    heads: int | Sequence[int] | None = None,
-    tokens: int | None = TOKENS,
-    dtype: str = "float16",
-    scores: bool = False,
-    seed: int = 0,
-):
-    """Capture queries and keys as they enter attention, with the scale, mask and cap that are in force.
-
-        cap = sqrtdk.capture(model, batch)          # one forward pass, without gradients, in evaluation mode
-        with sqrtdk.capture(model) as cap: ...      # around a loop of one's own
-
-    Args:
-        model: a `torch.nn.Module`, or any function that calls attention.
-        batch: what the model is called with: a mapping as keywords, a list or tuple as arguments, else one argument.
-        layers: layer numbers, module paths, or patterns such as `decoder.*`; all by default.
-        heads: indices, or how many to draw; all by default.
-        tokens: queries kept of each sequence, drawn where there are more; all keys are kept. None for all.
-        dtype: float16, where values that it cannot hold keep float32 and are counted, or float32.
-        scores: keep the logits that enter softmax, too.
-        seed: of the draws.
-
-    Returns a `Capture`, a mapping from module path to `Call`; without a batch a context manager that gives it.
-
-    Raises InputError for options that do not fit. What the model raises is passed on, after all is put back.
-    """
-    if dtype not in DTYPES:
-        raise InputError(f"dtype {dtype!r}: not one of {', '.join(DTYPES)}")
-    for name, number in (("tokens", tokens), ("heads", heads)):
-        if isinstance(number, int) and number < 1:
-            raise InputError(f"{name}={number}: has to be at least 1")
-    if not callable(model):
-        raise InputError(f"a {type(model).__name__} is no model: it cannot be called")
-    session = Session(model, Wanted(_listed(layers), heads, tokens, dtype, scores, seed))
-    if batch is None:
-        return session
-    with session as found, _evaluation(model), torch.no_grad():
+def one_pass(session: Session, batch: Any) -> Capture:
+    """Return what a batch makes a model do, without gradients and in evaluation mode."""
+    with session as found, _Evaluation(session.model), torch.no_grad():
         if isinstance(batch, Mapping):
-            model(**batch)
+            session.model(**batch)
         elif isinstance(batch, (list, tuple)):
-            model(*batch)
+            session.model(*batch)
         else:
-            model(batch)
+            session.model(batch)
     return found
 
 
-def _listed(layers) -> tuple[str | int, ...] | None:
-    if layers is None or isinstance(layers, (str, int)):
-        return None if layers is None else (layers,)
-    return tuple(layers)
-
-
-class _evaluation(AbstractContextManager):
+class _Evaluation(AbstractContextManager):
     """Dropout off, and each module's mode as it was afterwards."""
 
     def __init__(self, model):
