@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from config_help import DEFAULTS, NAN, ROOT, SCHEMA, problems, understood
 
-from sqrtdk.config.rules import EFFORT
+from sqrtdk.config.rules import EFFORT, training_problems
 from sqrtdk.config.validation import ConfigError, find_file, specification
 from sqrtdk.sampling import ensembles
 from sqrtdk.sampling.ensembles import families
@@ -297,3 +297,11 @@ def test_a_name_of_the_catalogue_stays_what_figures_call_it(entry, key):
     renamed = {f"my_{name}": spec for name, spec in entry.items()}
     assert understood({"ensembles": renamed})["ensembles"].keys() == renamed.keys()
     assert understood({"ensembles": {"student_t": {"family": "student_t", "df": 6}}})
+
+
+def test_known_rates_are_one_for_each_rule():
+    entry = {"task": "recall", "scalings": ["none", "1/d_k"], "around": [0.01]}
+    found = problems({"training": {"mine": entry}})
+    assert found.keys() == {"training.mine.around"}
+    assert "one for each of the 2 scale rules" in found["training.mine.around"]
+    assert training_problems({"mine": entry | {"around": [0.01, 0.02]}}) == []

@@ -165,9 +165,93 @@ def test_queries_keys_and_logits_start_with_the_predicted_size(settings, d_k):
             assert row["prediction"] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.parametrize("halves", ["start", "rate", "start + rate"])
+def test_halves_of_the_repair_start_as_they_say(halves):
+    """A start times d_k^(−1/4) has 1/√d_k of the variance of q and k, and 1/d_k of that of the logits."""
+    _, sizes = train(rates=[0.1], n_seeds=40, steps=0, d_k=16, scaling=f"none + {halves}")
+    smaller = 16**-0.5 if "start" in halves else 1.0
+    for row in sizes:
+        assert abs(row["estimate"] - row["prediction"]) < 4.5 * row["se"], row
+        if row["quantity"] != "logit_variance":
+            assert row["prediction"] == pytest.approx(smaller, abs=1e-3)
+
+
 def test_models_of_several_heads_are_trained():
     rows, _ = train(heads=4, rates=[0.01], steps=60)
     assert max(row["loss"] for row in rows if row["step"] == 60) < 3
+
+
+def test_a_batch_is_as_large_as_it_is_asked_to_be():
+    assert next(runs.batches("recall", 1, range(2), 7))[0].shape[:2] == (2, 7)
+    assert next(runs.batches("recall", 1, range(2)))[0].shape[:2] == (2, tasks.TASKS["recall"].batch)
+    assert train(batch=4)[0] == train()[0] != train(batch=8)[0]
+
+
+def test_rates_rise_and_fall():
+    parts = [runs.part_of_rate("warm_up_and_decay", step, 100) for step in range(100)]
+    assert parts[:11] == pytest.approx([*np.arange(1, 11) / 10, 1])
+    assert parts[55] == pytest.approx(0.5)
+    assert 0 < parts[99] < 1e-3
+    assert sorted(parts[10:], reverse=True) == parts[10:]
+    assert {runs.part_of_rate("constant", step, 100) for step in range(100)} == {1.0}
+    # The first of ten steps of plain descent, at the first tenth of the rate.
+    warm = train(optimiser="sgd", rates=[0.1], steps=20, schedule="warm_up_and_decay")[0]
+    cold = train(optimiser="sgd", rates=[0.05], steps=20)[0]
+    assert [row for row in warm if row["step"] == 1][0]["loss"] == [row for row in cold if row["step"] == 1][0]["loss"]
+
+
+def test_mirrored_models_are_the_same_but_for_rounding():
+    """Under plain descent: Adam makes steps of the rounding errors in the gradient of b_k, which is 0."""
+    settings = dict(optimiser="sgd", rates=[0.03], heads=2)
+    plain, mirrored = train(**settings)[0], train(**settings, mirrored=True)[0]
+    for name in ("loss", "logit_std", "grad_norm_q", "alignment"):
+        pair = np.array([[row[name] for row in rows] for rows in (plain, mirrored)])
+        np.testing.assert_allclose(pair[0], pair[1], rtol=1e-4)
+    weights = np.arange(12.0).reshape(1, 2, 6)
+    assert runs._mirrored(weights, 2)[0, 0].tolist() == [2, 1, 0, 5, 4, 3]
+
+
+@pytest.mark.parametrize("task", ["recall", "induction"])
+def test_queries_are_held_against_the_keys_that_they_have_to_find(task):
+    """Found by the symbols alone: the answer follows, or belongs to, what the key holds."""
+    shape = tasks.TASKS[task].shape(8)
+    inputs, targets = tasks.TASKS[task].draw(np.random.default_rng(1), 3, False)
+    symbols = inputs[..., : tasks.SYMBOLS].argmax(-1)
+    for row, answers, place in zip(symbols, targets, inputs, strict=True):
+        keys, asked = row[shape.sources], row[shape.readers][shape.answers]
+        for answer, reader, key in zip(answers, asked, shape.wanted, strict=True):
+            if task == "recall":
+                assert keys[key] == reader
+                assert place[key, tasks.SYMBOLS :].argmax() == answer
+            else:
+                assert keys[key] == answer
+                assert keys[key - 1] == reader
+    rule = rules.build("none", 8, 16)
+    p = runs.initial(shape, rule, task, 1, range(2))
+    evaluation = runs.held_out(task, 1, range(2))
+    seen = model.loss_and_gradients(shape, rule, p, *evaluation)[3][-1]
+    q, k = seen.q[1, :, 0, shape.asked :], seen.k[1, :, 0, list(shape.wanted)].swapaxes(0, 1)
+    cosine = np.sum(q * k, axis=-1) / np.linalg.norm(q, axis=-1) / np.linalg.norm(k, axis=-1)
+    assert runs.measure(shape, rule, p, *evaluation)["alignment"][1] == pytest.approx(cosine.mean())
+
+
+def test_text_has_no_key_to_find():
+    rows, _ = train(task="text", steps=1)
+    assert {row["alignment"] for row in rows} == {None}
+
+
+# ---- rates -----------------------------------------------------------------------------------------------------------
+
+
+def test_rates_around_a_known_one_go_in_steps_of_at_most_one_and_a_half():
+    entry = {"scalings": ["none", "1/d_k"], "rates": [1.0], "around": [0.0023, 1.0]}
+    found = rules.rates(entry, "none")
+    assert found == [0.00022, 0.00068, 0.001, 0.0015, 0.0022, 0.0033, 0.0047, 0.0068, 0.022]
+    assert rules.rates(entry, "1/d_k")[4] == 1.0
+    near = np.array(found[1:-1])
+    assert (near[1:] / near[:-1] <= 1.5 + 1e-12).all()
+    assert near[-1] / near[3] > 3 < near[3] / near[0]
+    assert rules.rates({"scalings": ["none"], "rates": [0.1, 0.2]}, "none") == [0.1, 0.2]
 
 
 # ---- optimisers ------------------------------------------------------------------------------------------------------
@@ -194,3 +278,15 @@ def test_adam_without_epsilon_leaves_alone_what_has_no_gradient():
     p, move = {"w": np.ones((1, 2))}, Optimiser("adam", [0.1], epsilon=0.0)
     move.step(p, {"w": np.array([[0.0, 1.0]])})
     np.testing.assert_allclose(p["w"], [[1.0, 0.9]])
+
+
+def test_a_smaller_rate_of_one_parameter_is_a_change_of_its_units():
+    """With half the rate, and twice the epsilon for gradients twice as large, w is half of what it is without."""
+    moves = []
+    for factors, size in ((None, 1.0), ({"w": 0.5}, 2.0)):
+        p, move = {"w": np.zeros((1, 3))}, Optimiser("adam", [0.1], epsilon=0.01, factors=factors)
+        for g in (0.03, -0.01, 0.02):
+            move.step(p, {"w": size * np.array([[g, 0.5 * g, 0.0]])})
+        moves.append(p["w"])
+    np.testing.assert_array_equal(moves[0], 2 * moves[1])
+    assert np.abs(moves[0]).max() > 0.01

@@ -112,3 +112,35 @@ def test_too_large_an_initialisation_is_a_larger_scale(optimiser):
     rates = 4 ** POWER[optimiser]
     larger_weights = train(16**-0.5, optimiser, rate, 100, 16, weights=2.0, rates=rates)[0]
     np.testing.assert_array_equal(larger_scale, larger_weights)
+
+
+# ---- the halves of the repair, as experiments train them -------------------------------------------------------------
+
+UNCHANGED = ("loss", "accuracy", "logit_std", "largest_logit", "entropy", "alignment", "grad_norm_v")
+NEXT = {"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "1/d_k"}
+
+
+@functools.cache
+def logged(scaling, optimiser, d_k):
+    settings = dict(task="recall", rates=[{"sgd": 0.3, "momentum": 0.03, "adam": 0.0047}[optimiser]], n_seeds=1, seed=1)
+    rows, _ = runs.train(scaling=scaling, optimiser=optimiser, d_k=d_k, steps=10, **settings)
+    return np.array([[row[name] for name in UNCHANGED] for row in rows])
+
+
+@pytest.mark.parametrize("optimiser", POWER)
+@pytest.mark.parametrize("scaling", NEXT)
+@pytest.mark.parametrize("d_k", [16, 256])
+def test_both_halves_of_the_repair_are_the_next_rule_bit_for_bit(optimiser, scaling, d_k):
+    both, following = logged(f"{scaling} + start + rate", optimiser, d_k), logged(NEXT[scaling], optimiser, d_k)
+    np.testing.assert_array_equal(both, following)
+    for half in ("start", "rate"):
+        assert np.abs(logged(f"{scaling} + {half}", optimiser, d_k)[-1] - following[-1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("optimiser", POWER)
+@pytest.mark.parametrize("scaling", NEXT)
+def test_both_halves_are_the_next_rule_to_rounding_elsewhere_over_ten_steps(optimiser, scaling, monkeypatch):
+    monkeypatch.setattr(runs, "TRAINED_IN", np.float64)
+    both, following = (logged.__wrapped__(name, optimiser, 64) for name in (f"{scaling} + start + rate", NEXT[scaling]))
+    # Of what is logged, six digits are kept.
+    np.testing.assert_allclose(both, following, rtol=2e-6)

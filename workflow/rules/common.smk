@@ -126,7 +126,8 @@ def scaling_of(wildcards):
 
 def training_settings(wildcards):
     entry = CONFIG["training"][wildcards.experiment]
-    return as_json({key: entry[key] for key in entry if key not in ("scalings", "d_k")})
+    kept = {key: entry[key] for key in entry if key not in ("scalings", "d_k", "around")}
+    return as_json(kept | {"rates": trained.rates(entry, scaling_of(wildcards))})
 
 
 def default_configuration():

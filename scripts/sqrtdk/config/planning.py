@@ -17,6 +17,8 @@ from sqrtdk.sampling import blocks, ensembles
 from sqrtdk.training import rules as trained
 from sqrtdk.variants import notation
 
+BATCH = 4
+"""Sequences of the batch that a step of training is counted with."""
 THEORY_N_KEYS = (2, *(4**power for power in range(1, 11)))
 """Numbers of keys that the maps of phases need exact averages for, whatever the configuration."""
 TYPICAL_SPREAD = 1.0
@@ -112,10 +114,11 @@ def _rows(ensemble, d_k: int, n_keys: int, scalings: list[str], n_logits: int) -
 
 def _training(configuration: Mapping) -> Iterator[tuple[str, Work]]:
     for name, entry in configuration["training"].items():
-        steps = len(entry["rates"]) * entry["seeds"] * entry["steps"]
+        # A layer more, a longer sequence or a larger batch costs in proportion; the width of a head far less than that.
+        batches = entry["seeds"] * entry["steps"] * entry["batch"] / BATCH
         for rule in entry["scalings"]:
+            steps = len(trained.rates(entry, rule)) * batches
             for d_k in entry["d_k"]:
-                # A layer more, or a longer sequence, costs in proportion; the width of a head far less than that.
                 work = {"steps": steps, "steps x width": steps * d_k}
                 yield f"{name}/{trained.slug(rule)}/{d_k}", work
 

@@ -247,6 +247,17 @@ def periodic_names(**entries: Iterable[object]) -> list[Problem]:
     ]
 
 
+def training_problems(training: Mapping) -> list[Problem]:
+    """List the experiments whose known rates are not one for each scale rule."""
+    problems = []
+    for name, entry in training.items():
+        known, rules = entry.get("around"), entry.get("scalings")
+        if isinstance(known, list) and isinstance(rules, list) and len(known) != len(rules):
+            words = f"one for each of the {len(rules)} scale rules of this experiment is needed"
+            problems.append(Problem(("training", name, "around"), known, words))
+    return problems
+
+
 def clashes(names: Mapping, dumps: Iterable[str], scalings: list[str], widths: list, n_keys: list) -> list[Problem]:
     """List values that are sound by themselves and not together: names of heads, rules and sizes, no softmax at all."""
     problems = [

@@ -14,6 +14,7 @@ from sqrtdk.config.rules import (
     read_variants,
     removal_problems,
     specification,
+    training_problems,
 )
 from sqrtdk.config.schema import allowed, load_schema, schema_problems, with_registries
 from sqrtdk.config.sources import argument_problems, file_names, file_problems, literal_texts
@@ -67,6 +68,7 @@ def validate(
         *removal_problems(given, schema, written),
         *spec_problems,
         *dump_problems(dumps, list(folders)),
+        *training_problems(training),
         *misnamed(specs, schema["properties"]["ensembles"]["default"]),
         *periodic_names(ensembles=ensembles, dumps=dumps, training=training),
         *clashes(ensembles, dumps, spelled["scalings"], widths, n_keys),

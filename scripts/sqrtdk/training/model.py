@@ -26,6 +26,7 @@ class Shape:
     inputs, outputs: numbers of symbols. mlp: hidden units after each attention, 0 for none.
     memory: so many first positions are what all others attend to and do not attend themselves; 0: all attend to all.
     causal: whether a position sees none after itself. asked: from this reader on, something is asked for.
+    wanted: of each of these readers, the key that it has to find; none where there is no such key.
     """
 
     inputs: int
@@ -39,6 +40,7 @@ class Shape:
     causal: bool = False
     memory: int = 0
     asked: int = 0
+    wanted: tuple[int, ...] = ()
 
     @property
     def sources(self) -> slice:

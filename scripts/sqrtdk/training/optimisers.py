@@ -13,6 +13,8 @@ def names() -> tuple[str, ...]:
 
 
 MOMENTUM = 0.9
+POWER = {"sgd": 1.0, "momentum": 1.0, "adam": 0.5}
+"""A scale c in front of q·k is a rate of W_q and W_k times c to this power, with √c times as large a start of them."""
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 
@@ -22,7 +24,8 @@ class Optimiser:
 
     Args:
         name: one of NAMES. rates: learning rates, broadcast against the leading axes of the parameters.
-        epsilon: what Adam adds to the root of the second moment. factors: what multiplies the rate of some parameters.
+        epsilon: what Adam adds to the root of the second moment. factors: what multiplies the rate of some parameters,
+            and divides their epsilon, whose gradients are so many times as large after a change of units.
     """
 
     def __init__(self, name: str, rates, epsilon: float = EPSILON, factors: Mapping[str, float] | None = None):
@@ -33,11 +36,11 @@ class Optimiser:
         self.second: dict[str, np.ndarray] = {}
         self.steps = 0
 
-    def step(self, parameters: dict[str, np.ndarray], gradients: dict[str, np.ndarray]) -> None:
-        """Move the parameters, in place, by one step."""
+    def step(self, parameters: dict[str, np.ndarray], gradients: dict[str, np.ndarray], part: float = 1.0) -> None:
+        """Move the parameters, in place, by one step at this part of the learning rates."""
         self.steps += 1
         for name, value in parameters.items():
-            rate = (self.rates * self.factors.get(name, 1.0)).astype(value.dtype)
+            rate = (part * self.rates * self.factors.get(name, 1.0)).astype(value.dtype)
             move = self._direction(name, gradients[name])
             move *= rate.reshape(rate.shape + (1,) * (value.ndim - rate.ndim))
             value -= move
@@ -64,7 +67,7 @@ class Optimiser:
         np.sqrt(v, out=size)
         # The corrections of the bias of both moments, which start at 0.
         correction = (1 - two**self.steps) ** 0.5 / (1 - one**self.steps)
-        size += self.epsilon * (1 - two**self.steps) ** 0.5
+        size += self.epsilon / self.factors.get(name, 1.0) * (1 - two**self.steps) ** 0.5
         if self.epsilon == 0:
             size[size == 0] = np.inf
         np.divide(m, size, out=size)

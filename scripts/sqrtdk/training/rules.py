@@ -1,12 +1,14 @@
 """Scale rules inside a model that learns: logits from q and k, and the exact way back through the rule.
 
 A rule is a scale rule of `scalings`, with a parameter g of its own trained if it has one, or `post_softmax`, which
-leaves the scores alone and multiplies the weights by 1/√d_k instead.
+leaves the scores alone and multiplies the weights by 1/√d_k instead. `none + start`, `+ rate` and `+ start + rate` take
+apart what the scale 1/√d_k does: it is a start of W_q and W_k times d_k^(−1/4) together with a smaller rate for them.
 """
 
 import functools
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +21,14 @@ GAIN = "g"
 """The parameter of a rule that training moves, one for each head; all others stay what they are."""
 WRONG_WIDTH = tuple(f"d_v_for_d_k(ratio={ratio})" for ratio in ("0.5", "2", "4"))
 """1/√d_v in place of 1/√d_k, for values half, twice and four times as wide as keys."""
+HALVES = ("start", "rate")
+CHOICES = ((), ("start",), ("rate",), HALVES)
+HALVED = ("none", "1/sqrt(d_k)")
+"""The rules around which the halves of a repair are tried."""
+SERIES = (1.0, 1.5, 2.2, 3.3, 4.7, 6.8)
+"""Steps of 1.5 through a decade (the E6 series of IEC 60063)."""
+AROUND = (-6, -3, -2, -1, 0, 1, 2, 3, 6)
+"""How many of these steps the rates are away from the one that is known to suit a rule."""
 SIZES = ("MEAN_ABS", "MAX_ABS")
 """Sizes of a row that a causal mask leaves defined: the keys that a query does not see add nothing."""
 
@@ -100,7 +110,31 @@ def _divide(scores: np.ndarray, size: sizes.Size, seen: np.ndarray | None):
 def names() -> tuple[str, ...]:
     """Return the rules that a model can be trained with, as the configuration spells them."""
     usable = [name for name, rule in SCALINGS.items() if rule.size is None or (rule.size in SIZES and not rule.rows)]
-    return (*usable, *WRONG_WIDTH, POST_SOFTMAX)
+    return (*usable, *WRONG_WIDTH, POST_SOFTMAX, *(joined(base, *chosen) for base in HALVED for chosen in CHOICES[1:]))
+
+
+def joined(base: str, *halves: str) -> str:
+    """Return the name of a rule with one half of a repair, or both."""
+    return " + ".join((base, *halves))
+
+
+def taken_apart(name: str) -> tuple[str, frozenset[str]]:
+    """Return the scale rule of a name, and the halves that are added to it."""
+    base, *halves = name.split(" + ")
+    return base, frozenset(halves)
+
+
+def rates(entry: Mapping, scaling: str) -> list[float]:
+    """Return the learning rates of a rule in an experiment: its `rates`, or nine `around` the one known to suit it.
+
+    These go in steps of 1.5 to a factor 3 on either side, and then to a factor 10.
+    """
+    if "around" not in entry:
+        return list(entry["rates"])
+    known = entry["around"][list(entry["scalings"]).index(scaling)]
+    middle = round(len(SERIES) * math.log10(known))
+    steps = (divmod(middle + offset, len(SERIES)) for offset in AROUND)
+    return [float(f"{SERIES[place]}e{decade}") for decade, place in steps]
 
 
 def slug(name: str) -> str:
@@ -109,7 +143,7 @@ def slug(name: str) -> str:
 
 
 def build(name: str, d_k: int, n_keys: int) -> Rule:
-    """Return the rule of this name for heads of width d_k that see at most n_keys keys."""
+    """Return the rule of this name, without halves, for heads of width d_k that see at most n_keys keys."""
     if name == POST_SOFTMAX:
         return Rule(after=1 / math.sqrt(d_k))
     variant = notation.parse(name)

@@ -3,6 +3,7 @@
 Runs of one seed share their data and, at one width, their initial weights, whatever rule, optimiser and rate they have.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,12 +11,17 @@ import numpy as np
 from sqrtdk.sampling import streams
 from sqrtdk.training import model, rules
 from sqrtdk.training.model import Shape
-from sqrtdk.training.optimisers import Optimiser
+from sqrtdk.training.optimisers import POWER, Optimiser
 from sqrtdk.training.rules import Rule
 from sqrtdk.training.tasks import TASKS
 
-EVALUATION = 4
-"""Batches of the held-out data on which a model is measured."""
+EVALUATION = 16
+"""Sequences of the held-out data on which a model is measured."""
+SCORES = ("w_q", "w_k", "b_q", "b_k")
+"""The parameters that make the scores."""
+SCHEDULES = ("constant", "warm_up_and_decay")
+WARM_UP = 0.1
+"""Share of the steps over which a learning rate rises."""
 FIRST_STEPS = (0, 1, 3)
 PER_DECADE = 6
 SATURATED = 0.99
@@ -51,17 +57,32 @@ def _cast(p: dict[str, np.ndarray], precision: type) -> dict[str, np.ndarray]:
     return {name: value.astype(precision) for name, value in p.items()}
 
 
-def batches(task: str, seed: int, seeds: Sequence[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield batch after batch, (seeds, B, ...), each seed from a stream of its own."""
+def batches(
+    task: str, seed: int, seeds: Sequence[int], batch: int | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield batch after batch, (seeds, B, ...), each seed from a stream of its own; B is the task's unless given."""
     generators = [streams.generator(seed, "training", task, "data", one) for one in seeds]
     while True:
-        yield _batch(task, generators, TASKS[task].batch, False)
+        yield _batch(task, generators, batch or TASKS[task].batch, False)
 
 
 def held_out(task: str, seed: int, seeds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Draw the data on which the models of each seed are measured."""
     generators = [streams.generator(seed, "training", task, "held out", one) for one in seeds]
-    return _batch(task, generators, EVALUATION * TASKS[task].batch, True)
+    return _batch(task, generators, EVALUATION, True)
+
+
+def part_of_rate(schedule: str, step: int, steps: int) -> float:
+    """Return the part of the learning rate for the step after `step` steps.
+
+    All of it, or a linear rise over the first tenth of the steps and half a cosine down to 0 over the rest.
+    """
+    if schedule == "constant":
+        return 1.0
+    rise = max(1, round(WARM_UP * steps))
+    if step < rise:
+        return (step + 1) / rise
+    return (1 + math.cos(math.pi * (step - rise) / (steps - rise))) / 2
 
 
 def _norm(gradients: dict[str, np.ndarray], *names: str) -> np.ndarray:
@@ -94,6 +115,7 @@ def measure(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.n
     found |= {"score_mean": scores.mean(axis=1), "score_min": scores.min(axis=1), "score_max": scores.max(axis=1)}
     found["logit_std"] = np.sqrt(np.mean(spread, axis=1))
     found["largest_logit"] = np.abs(pooled("logits")).max(axis=1)
+    found["alignment"] = _alignment(shape, layers[-1])
     found |= {"entropy": pooled("entropy").mean(axis=1), "max_weight": weight.mean(axis=1)}
     found["max_weight_p10"], found["max_weight_p90"] = np.sort(weight, axis=1)[
         :, [weight.shape[1] // 10, weight.shape[1] * 9 // 10]
@@ -101,9 +123,17 @@ def measure(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.n
     return found | {"saturated_share": np.mean(weight > SATURATED, axis=1)}
 
 
+def _alignment(shape: Shape, seen: model.Seen) -> np.ndarray:
+    """Return the mean cosine of the last layer's queries with the keys that they have to find; NaN where none is."""
+    if not shape.wanted:
+        return np.full(len(seen.q), math.nan)
+    q, k = seen.q[..., shape.answers, :], seen.k[..., shape.wanted, :]
+    return (np.vecdot(q, k) / np.sqrt(np.vecdot(q, q) * np.vecdot(k, k))).mean(axis=(-3, -2, -1))
+
+
 COLUMNS = (
     *("loss", "accuracy", "grad_norm_qk", "grad_norm_q", "grad_norm_k", "grad_norm_v", "grad_norm_output"),
-    *("score_mean", "score_min", "score_max", "logit_std", "largest_logit", "entropy"),
+    *("score_mean", "score_min", "score_max", "logit_std", "largest_logit", "alignment", "entropy"),
     *("max_weight", "max_weight_p10", "max_weight_p90", "saturated_share"),
 )
 """What is measured at a logged step."""
@@ -130,12 +160,15 @@ def _rows(seen: model.Seen) -> dict[str, np.ndarray]:
     }
 
 
-def start(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.ndarray) -> list[dict]:
+def start(
+    shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.ndarray, variance: float = 1.0
+) -> list[dict]:
     """Return rows of AT_START: the size of queries, keys and logits in each layer before the first step.
 
     Weights have the variance 1/D, so that a component of q has the mean square of its token h, E[q_i²] = |h|²/D, and
     logits that are c q·k have the within-row variance c² d_k (|h|²/D) Σ_j |h_j − h̄|²/((n − 1) D) over the keys' tokens.
-    The prediction takes h as it comes into the layer; se is that between the models of all seeds.
+    The prediction takes h as it comes into the layer; se is that between the models of all seeds. W_q and W_k of
+    another start have `variance` times that variance.
     """
     _, _, _, layers = model.loss_and_gradients(shape, rule, p, inputs, targets)
     rows = []
@@ -148,9 +181,12 @@ def start(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.nda
         if rule.size is None and not rule.cosine and seen.allowed is None:
             spread = np.var(sources, axis=-2, ddof=1).mean(axis=-1)[..., None] * np.mean(readers**2, axis=-1)
             factor = rule.factor * (1.0 if rule.start is None else rule.start)
-            predicted = factor**2 * shape.d_k * spread.mean(axis=(-2, -1))
+            predicted = variance * factor**2 * shape.d_k * spread.mean(axis=(-2, -1))
             found["logit_variance"] = np.mean(_rows(seen)["spread"], axis=(-3, -2, -1)), predicted
-        rows += [{"layer": number, "quantity": name} | _estimate(*pair) for name, pair in found.items()]
+        rows += [
+            {"layer": number, "quantity": name} | _estimate(values, variance * predictions)
+            for name, (values, predictions) in found.items()
+        ]
     return rows
 
 
@@ -168,6 +204,9 @@ def train(
     n_seeds: int,
     steps: int,
     seed: int,
+    batch: int | None = None,
+    schedule: str = "constant",
+    mirrored: bool = False,
     **settings,
 ) -> tuple[list[dict], list[dict]]:
     """Train one model for each rate and seed; return the logged steps and the sizes at the start.
@@ -175,6 +214,8 @@ def train(
     Args:
         task, optimiser, scaling: names. d_k: width of a query and a key. rates: learning rates.
         n_seeds: independent runs at each rate. steps: batches of each run. seed: root seed.
+        batch: sequences of a batch, in place of the task's. schedule: one of SCHEDULES.
+        mirrored: whether the components of queries and keys are in reverse order: the same models, rounded otherwise.
         settings: of the task's `Shape`, in place of its own.
 
     Returns:
@@ -183,16 +224,22 @@ def train(
     """
     shape = TASKS[task].shape(d_k, **settings)
     seeds = range(n_seeds)
-    data, evaluation = batches(task, seed, seeds), held_out(task, seed, seeds)
-    rule = rules.build(scaling, d_k, shape.memory or evaluation[0].shape[-2])
+    data, evaluation = batches(task, seed, seeds, batch), held_out(task, seed, seeds)
+    base, halves = rules.taken_apart(scaling)
+    rule = rules.build(base, d_k, shape.memory or evaluation[0].shape[-2])
     first = initial(shape, rule, task, seed, seeds)
+    of_scores = [name for name in first if name.endswith(SCORES)]
+    weights = d_k**-0.25 if "start" in halves else 1.0
+    for name in of_scores:
+        first[name] = weights * (_mirrored(first[name], shape.heads) if mirrored else first[name])
+    factors = dict.fromkeys(of_scores, d_k ** (-POWER[optimiser] / 2)) if "rate" in halves else {}
     models = [_cast(first, TRAINED_IN) for _ in rates]
-    optimisers = [Optimiser(optimiser, np.full(n_seeds, rate)) for rate in rates]
+    optimisers = [Optimiser(optimiser, np.full(n_seeds, rate), factors=factors) for rate in rates]
     log = logged_steps(steps)
     rows = []
     # A diverging run leaves the range of numbers; its models are alone, and its loss says so.
     with np.errstate(all="ignore"):
-        sizes = start(shape, rule, first, *evaluation)
+        sizes = start(shape, rule, first, *evaluation, weights**2)
         lost = np.zeros((len(rates), n_seeds), bool)
         for step in range(steps + 1):
             if step in log:
@@ -200,10 +247,16 @@ def train(
                     seen = measure(shape, rule, _cast(p, np.float64), *evaluation)
                     rows += _logged(rates[i], step, seen, lost[i])
             if step < steps:
-                batch = next(data)
+                seen = next(data)
+                part = part_of_rate(schedule, step, steps)
                 for p, move in zip(models, optimisers, strict=True):
-                    move.step(p, model.loss_and_gradients(shape, rule, p, *batch)[2])
+                    move.step(p, model.loss_and_gradients(shape, rule, p, *seen)[2], part)
     return sorted(rows, key=lambda row: (row["learning_rate"], row["seed"], row["step"])), sizes
+
+
+def _mirrored(weights: np.ndarray, heads: int) -> np.ndarray:
+    """Return weights (..., heads d_k) with the components of each head in reverse order."""
+    return weights.reshape(*weights.shape[:-1], heads, -1)[..., ::-1].reshape(weights.shape)
 
 
 def _logged(rate: float, step: int, found: dict[str, np.ndarray], lost: np.ndarray) -> list[dict]:

@@ -86,12 +86,14 @@ def characters(rng: np.random.Generator, n: int, held_out: bool = False) -> tupl
 
 
 def _recall_shape(d_k: int, **settings) -> Shape:
-    return Shape(2 * SYMBOLS, SYMBOLS, d_k, memory=PAIRS, **settings)
+    return Shape(2 * SYMBOLS, SYMBOLS, d_k, memory=PAIRS, wanted=tuple(range(PAIRS)), **settings)
 
 
 def _induction_shape(d_k: int, **settings) -> Shape:
     inputs = SYMBOLS + 2 * HALF - 1
-    return Shape(inputs, SYMBOLS, d_k, **{"layers": 2, "causal": True, "asked": HALF} | settings)
+    # The first time that a symbol stood there, the next one followed it.
+    wanted = tuple(range(1, HALF))
+    return Shape(inputs, SYMBOLS, d_k, wanted=wanted, **{"layers": 2, "causal": True, "asked": HALF} | settings)
 
 
 def _text_shape(d_k: int, **settings) -> Shape:
