@@ -1,7 +1,7 @@
 # Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
-.PHONY: report quick plan test test-cluster lint bench readme runtime dev clean help
+.PHONY: report quick plan test test-cluster lint bench docs release-check readme runtime dev clean help
 # Targets make and remove what lies in the current folder (which macOS reads as makefile).
 ifeq ($(filter Makefile makefile,$(lastword $(MAKEFILE_LIST))),)
 $(error This Makefile is of another folder, so nothing is made or removed here: make -C ITS_FOLDER TARGET)
@@ -35,6 +35,12 @@ lint: dev ## style, types and room contracts of the Python code, style of the wo
 
 bench: runtime ## compare speed with what people write, in a quarter of an hour, and write docs/benchmarks.md
 	@$(PY) benchmarks/bench.py $(ARGS)
+
+docs: runtime ## write the documents that are made from sources alone, in seconds
+	@$(PY) scripts/write_docs.py $(ARGS)
+
+release-check: runtime ## say what a release needs a run, a measurement or a translator for
+	@$(PY) scripts/check_release.py
 
 readme: report ## carry the headline figure and numbers of the last report into README.md
 	@$(PY) scripts/write_readme_numbers.py

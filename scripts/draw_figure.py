@@ -4,7 +4,7 @@ import json as json_format
 from pathlib import Path
 
 from program import run, write_bytes, write_frame, write_text
-from sqrtdk.figures import catalogue, saving, speaking
+from sqrtdk.figures import catalogue, saving, speaking, style
 from sqrtdk.figures.targets import TARGETS
 from sqrtdk.results import reading
 
@@ -12,18 +12,29 @@ DIGITS = 6
 """Significant digits of plotted data."""
 
 
-def draw_figure(figure: str, data: list[Path], target: str, svg: Path, pdf: Path, png: Path, csv: Path, json: Path):
+def draw_figure(
+    figure: str,
+    data: list[Path],
+    target: str,
+    labels: dict,
+    svg: Path,
+    pdf: Path,
+    png: Path,
+    csv: Path,
+    json: Path,
+):
     """Draw a figure from result tables.
 
     figure: its id. data: the tables that it needs, each named as in results/. target: where it will stand.
-    The others are the files to write.
+    labels: what ensembles are called, by name. The others are the files to write.
     """
     module = catalogue.load(figure)
     frames = reading.read(data)
     missing = [name for name in module.INPUTS if name not in frames]
     if missing:
         raise SystemExit(f"figure {figure} needs these tables among --data: {', '.join(missing)}")
-    words, drawn = module.describe(frames), module.draw(frames, TARGETS[target])
+    with style.labelled(labels):
+        words, drawn = module.describe(frames), module.draw(frames, TARGETS[target])
     for path in (svg, pdf, png):
         write_bytes(path, saving.save(drawn, path.suffix[1:], TARGETS[target]))
     # The tables hold full precision; what is plotted needs less.

@@ -134,7 +134,7 @@ def origin(results: Path) -> dict:
     record = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
     made = record["configuration"]
     for overlay in (None, *sorted((ROOT / "config").glob("*.yaml"))):
-        here = read_configuration([overlay] if overlay else [])
+        here = validation.settings(read_configuration([overlay] if overlay else []))
         if {key: here[key] for key in made} == made:
             return {"overlay": overlay and str(overlay.relative_to(ROOT)), "commit": record["commit"]}
     return {"overlay": "other", "commit": record["commit"]}

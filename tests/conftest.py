@@ -1,10 +1,17 @@
-"""LaTeX for the tests that typeset: what the system has. Where there is none, the run says so loudly."""
+"""What all tests share: the labels of ensembles, and LaTeX as the system has it; without it the run says so loudly."""
 
 import functools
 import shutil
 import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
 
 from needs import Need
+from sqrtdk.figures import style
+
+ROOT = Path(__file__).resolve().parents[1]
 
 PROGRAMS = ("pdflatex", "bibtex", "kpsewhich")
 FILES = (
@@ -16,6 +23,14 @@ FILES = (
     "CJKutf8.sty",
     "c70gbsn.fd",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _labels():
+    """Call ensembles as the default configuration does, as a run would."""
+    entries = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))["ensembles"]
+    with style.labelled({name: entry["label"] for name, entry in entries.items() if "label" in entry}):
+        yield
 
 
 @functools.lru_cache
@@ -39,5 +54,12 @@ def pytest_collection_modifyitems(config, items):
     LATEX.leave_out(config, items)
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, config):
     LATEX.say(terminalreporter)
+    if config.args_source is config.ArgsSource.TESTPATHS:
+        # Of the whole suite: what no test can mend is said, and fails nothing.
+        import check_release
+
+        if lines := check_release.stale():
+            terminalreporter.section("BEFORE A RELEASE", sep="-", yellow=True)
+            terminalreporter.line("\n".join(lines))

@@ -10,12 +10,11 @@ import pytest
 import synthetic_results
 from prose import OTHERS, REPORT, english, words
 
+import check_release
 from sqrtdk.heads import diagnoses
 from sqrtdk.sampling import ensembles, laws, moments
 from sqrtdk.sampling.ensembles import iid
 from sqrtdk.studies import initialisation
-from sqrtdk.variants import normalisers, scalings
-from sqrtdk.words import mathml
 from sqrtdk.words import texts as language_words
 from sqrtdk.words.sentences import Phrase
 
@@ -87,13 +86,9 @@ def test_a_faulty_translation_is_seen(fault):
 
 
 def said_by_the_library() -> set[str]:
-    """Return the phrases of every registry, and every reason and finding that can stand in a table of the report."""
-    found = {str(example.TITLE)}
-    for family in [*ensembles.families().values(), ensembles.build({"family": "gamma", "a": 2})]:
-        found |= {family.summary, family.source}
-    for rule in scalings.SCALINGS.values():
-        found |= {rule.source, rule.remark}
-    found |= {kind.source for kind in normalisers.NORMALISERS.values()}
+    """Return every reason and finding that can stand in a table of the report, and what stands beside them."""
+    scipy = ensembles.build({"family": "gamma", "a": 2})
+    found = {str(example.TITLE), scipy.summary, scipy.source}
     found |= {text for layer in initialisation.LAYERS for text in (layer.label, layer.source)}
     found |= {iid.HEAVY_VARIANCE, iid.HEAVY_FOURTH, iid.HEAVY_EIGHTH, moments.CONSTANT, moments.UNSTEADY}
     return {text for text in found | reasons() | findings() if text}
@@ -154,10 +149,13 @@ def said() -> set[str]:
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_phrase_of_the_library_has_its_counterpart_and_no_counterpart_is_idle(language, said):
-    say = language_words.Words(language_words.read(REPORT, language))
-    found = {text: say.phrase(text) for text in said}
-    assert {text: other for text, other in found.items() if english(other, 4)} == {}
-    assert say.phrases.catalogue.keys() - say.phrases.used == set()
+    phrases = language_words.Words(language_words.read(REPORT, language)).phrases
+    found = {text: phrases(text) for text in said}
+    assert {text: other for text, other in found.items() if other is None or english(other, 4)} == {}
+    # What families and rules say of themselves may still lack one, which `make release-check` tells.
+    found = {text: phrases(text) for text in check_release.registered()}
+    assert {text: other for text, other in found.items() if other and english(other, 4)} == {}
+    assert phrases.catalogue.keys() - phrases.used == set()
 
 
 def test_reasons_and_findings_are_those_that_can_stand_in_a_table(said):
@@ -176,11 +174,10 @@ def test_reasons_and_findings_are_those_that_can_stand_in_a_table(said):
 def test_phrases_in_english_stay_as_they_are():
     say = language_words.Words(language_words.read(REPORT, "en"))
     assert say.spell(Phrase("a new reason")) == "a new reason"
-    assert say.title("Any <title>") == "Any <title>"
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_a_phrase_without_a_counterpart_is_named_and_a_title_is_kept(language):
+def test_a_phrase_without_a_counterpart_stays_english_as_a_whole(language):
     say = language_words.Words(language_words.read(REPORT, language))
     for text in (
         "a new reason",
@@ -188,7 +185,5 @@ def test_a_phrase_without_a_counterpart_is_named_and_a_title_is_kept(language):
         "zero variance; a new reason",
         "note: a new finding",
     ):
-        with pytest.raises(mathml.MissingPart, match="a new"):
-            say.phrase(text)
-    assert say.title("Any <title>") == "Any <title>"
-    assert say.title(example.TITLE) != example.TITLE
+        assert say.phrase(text) == text
+    assert say.phrase(example.TITLE) != example.TITLE

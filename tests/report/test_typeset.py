@@ -146,7 +146,7 @@ def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_pat
         example.write_frame(tmp_path / f"{name}.csv", frames[name])
         tables.append(tmp_path / f"{name}.csv")
     files = {kind: drawn / f"fig-{FIGURE}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")}
-    draw_figure.draw_figure(FIGURE, tables, "report", **files)
+    draw_figure.draw_figure(FIGURE, tables, "report", {}, **files)
     record = tmp_path / "provenance.json"
     record.write_text(json.dumps({"configuration_sha256": "ab" * 32}), encoding="utf-8")
     own = sorted((ROOT / "report/words" / language).glob("*.yaml"))

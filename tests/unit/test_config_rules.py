@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from config_help import DEFAULTS, NAN, ROOT, SCHEMA, problems, understood
 
-from sqrtdk.config.rules import EFFORT, training_problems
+from sqrtdk.config.rules import BESIDE, labels, settings, training_problems
 from sqrtdk.config.validation import ConfigError, find_file, specification
 from sqrtdk.sampling import ensembles
 from sqrtdk.sampling.ensembles import families
@@ -148,7 +148,7 @@ def test_null_takes_out_entries_and_parameters(nothing):
     config["shifted"]["query_mean"] = nothing
     result = understood({"ensembles": config})["ensembles"]
     assert "aligned" not in result
-    kept = {"family": "gaussian", "key_mean": -0.25, "query_sd": 1.5, "key_sd": 0.8, "softmax": False}
+    kept = {key: value for key, value in DEFAULTS["ensembles"]["shifted"].items() if key != "query_mean"}
     assert result["shifted"] == kept
 
 
@@ -161,9 +161,21 @@ def test_an_ensemble_may_have_its_own_effort():
     assert specification(result) == {"family": "laplace"}
 
 
+def test_a_label_is_words_and_no_part_of_what_numbers_are_made_from():
+    entry = {"family": "laplace", "label": "Double exponential (1, 2)"}
+    config = understood({"ensembles": {"mine": entry, "other": {"family": "uniform"}}})
+    assert labels(config) == {"mine": "Double exponential (1, 2)"}
+    assert specification(config["ensembles"]["mine"]) == {"family": "laplace"}
+    made = settings(config)
+    assert made["ensembles"] == {"mine": {"family": "laplace"}, "other": {"family": "uniform"}}
+    assert config.keys() - made.keys() == {"title", "language"}
+    assert list(made) == [key for key in config if key in made]
+    assert "text of 1 to 40" in problems({"ensembles": {"mine": entry | {"label": "x" * 41}}})["ensembles.mine.label"]
+
+
 def test_no_family_has_a_parameter_named_as_an_effort():
     names = {parameter.name for family in families().values() for parameter in family.parameters()}
-    assert names.isdisjoint(EFFORT)
+    assert names.isdisjoint(BESIDE)
 
 
 def test_a_mistyped_effort_gets_the_nearest_name():

@@ -1,7 +1,6 @@
 """Every key is described, the files that ship are valid, and the guide to them is up to date."""
 
 import copy
-import importlib.util
 import re
 import shlex
 
@@ -74,18 +73,6 @@ def test_quick_yaml_is_an_overlay():
     assert {key for key in result if result[key] != DEFAULTS[key]} == set(overlay)
     assert len(result["d_k"]) >= 4
     assert max(result["d_k"]) < max(DEFAULTS["d_k"])
-
-
-def test_the_guide_is_up_to_date(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-    path = ROOT / "scripts/write_config_readme.py"
-    spec = importlib.util.spec_from_file_location("write_config_readme", path)
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    program.write_config_readme(ROOT / "workflow/schemas/config.schema.yaml", tmp_path / "README.md")
-    assert (tmp_path / "README.md").read_bytes() == (ROOT / "config/README.md").read_bytes(), (
-        "run python scripts/write_config_readme.py"
-    )
 
 
 def test_the_guide_names_everything():

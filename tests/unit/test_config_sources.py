@@ -78,7 +78,7 @@ def test_overlays_keep_the_order_of_the_workflows_own_file(tmp_path):
     assert next(iter(config["ensembles"])) == "mine"
     result = understood(config, files=[overlay, base])
     assert list(result["ensembles"]) == [*(n for n in DEFAULTS["ensembles"] if n != "aligned"), "mine"]
-    assert result["ensembles"]["student_t"] == {"family": "student_t", "df": 6.0, "softmax": False}
+    assert result["ensembles"]["student_t"] == DEFAULTS["ensembles"]["student_t"] | {"df": 6.0}
     assert "query_mean" not in result["ensembles"]["shifted"]
 
 
@@ -130,7 +130,7 @@ def test_ensembles_on_the_command_line():
     ]
     assert list(result) == [*(name for name in DEFAULTS["ensembles"] if name != "aligned"), "mine"]
     assert result["mine"] == {"family": "student_t", "df": 6.0}
-    assert result["student_t"] == {"family": "student_t", "df": 5.0, "softmax": False}
+    assert result["student_t"] == DEFAULTS["ensembles"]["student_t"] | {"df": 5.0}
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ def _run_job(folder: Path, figure: str) -> dict[str, bytes]:
         tables.append(f"results/{name}.csv")
     outputs = {kind: f"out/fig-{figure}.{kind}" for kind in KINDS}
     command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", figure, "--target", "report"]
+    command += ["--labels", "{}"]
     command += ["--data", *tables]
     for kind, path in outputs.items():
         command += [f"--{kind}", path]
@@ -160,6 +161,7 @@ def read_back(content: bytes) -> pd.DataFrame:
 def test_a_missing_table_is_named(tmp_path):
     write_frame(tmp_path / "moments.csv", synthetic.moments(("gaussian",), (4,)))
     command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", "exponents", "--target", "report"]
+    command += ["--labels", "{}"]
     command += ["--data", str(tmp_path / "moments.csv")]
     for kind in KINDS:
         command += [f"--{kind}", str(tmp_path / f"x.{kind}")]

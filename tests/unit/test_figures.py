@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_results as synthetic
+import yaml
 from figure_cases import ENGLISH, NAMES, SPOKEN, describe, drawn, small
 
-from sqrtdk.figures import grouping, inline, panels, saving, style
+from sqrtdk.figures import catalogue, grouping, inline, panels, saving, style
 from sqrtdk.figures.catalogue import load
 from sqrtdk.results.reading import read
 
@@ -26,36 +27,31 @@ POINTS_PER_ROW = {"variance-law": 2, "exponents": 2, "gradients": 2, "real-heads
 # ---- the registry ----------------------------------------------------------------------------------------------------
 
 
-def test_figures_are_found_in_the_order_of_their_numbers():
-    assert NAMES == [
-        "variance-law",
-        "exponents",
-        "local-exponents",
-        "score-density",
-        "attention-maps",
-        "freezing",
-        "saturation",
-        "phase-map",
-        "jacobian",
-        "gradients",
-        "gradient-distribution",
-        "planted-key",
-        "alternatives",
-        "initialisation",
-        "depth",
-        "rounding",
-        "training-curves",
-        "training-telemetry",
-        "real-heads",
-        "kurtosis",
-        "calibration",
-        "typical-rows",
-    ]
-    assert [load(name).NUMBER for name in NAMES] == sorted(load(name).NUMBER for name in NAMES)
+def test_figures_come_in_the_order_of_their_numbers_and_read_tables_that_there_are():
+    numbers = [load(name).NUMBER for name in NAMES]
+    assert numbers == list(range(1, len(NAMES) + 1))
+    results = yaml.safe_load((SCRIPTS.parent / "workflow/schemas/results.yaml").read_text(encoding="utf-8"))["files"]
+    for name in NAMES:
+        assert {f"{table}.csv" for table in load(name).INPUTS} <= results.keys(), name
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"one.py": "NUMBER = 1\n", "two_three.py": "NUMBER: int = 1\n"}, "one and two-three share the number 1"),
+        ({"one.py": "def describe(frames):\n    pass\n"}, "the figure one has no line NUMBER = "),
+    ],
+)
+def test_figures_that_cannot_be_put_in_order_are_told(tmp_path, monkeypatch, texts, said):
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(catalogue, "__file__", str(tmp_path / "catalogue.py"))
+    with pytest.raises(ValueError, match=said):
+        catalogue.names()
 
 
 def test_an_unknown_figure_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"no figure 'nonsense'; figures: variance-law, "):
+    with pytest.raises(ValueError, match=r"no figure 'nonsense'; figures: \w"):
         load("nonsense")
 
 

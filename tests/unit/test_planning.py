@@ -181,12 +181,6 @@ def test_calibration_names_what_a_folder_lacks_and_leaves_the_prices(tmp_path, c
     assert plan_run.TABLE.read_bytes() == before
 
 
-def test_the_guide_shows_the_plans_of_these_prices():
-    guide = plan_run.GUIDE.read_text(encoding="utf-8")
-    assert guide.count("core hours\n") == 2
-    assert plan_run.with_plans(guide) == guide
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"), [(41.2, "41.2 s"), (600, "10 min"), (2 * 3600, "2 h"), (10 * 86400, "10 days")]
 )

@@ -25,7 +25,7 @@ def drawn(tmp_path_factory):
         for path in tables:
             write_frame(path, frames[path.stem])
         files = {kind: folder / f"fig-{name}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")}
-        draw_figure.draw_figure(name, tables, "report", **files)
+        draw_figure.draw_figure(name, tables, "report", {}, **files)
     return folder
 
 

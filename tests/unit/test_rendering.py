@@ -303,9 +303,8 @@ def test_phrases_are_spelled_by_the_language_and_their_symbols_set_as_formulas()
     assert say("all", x=Phrase("too few d_k: 3")) == f"<b>{together}</b>"
     assert say.plain("plain", x=Phrase("too few d_k: 3")) == "太少 d_k：3"
     assert say.spell(Phrase("too few d_k: <")) == together.replace("3", "&lt;")
-    assert (say.title("Title"), say.title("<Other>")) == ("题目", "<Other>")
-    with pytest.raises(MissingPart, match="phrases have no 'unknown'"):
-        say.spell(Phrase("unknown"))
+    assert (say.phrase("Title"), say.phrase("<Other>")) == ("题目", "<Other>")
+    assert say.spell(Phrase("a new <reason>")) == Markup("a new &lt;reason&gt;")
     assert Words({"phrases": {}}).spell(Phrase("q·k & so")) == mathml(r"q \cdot k") + Markup(" &amp; so")
 
 

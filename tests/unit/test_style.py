@@ -1,12 +1,13 @@
 """One place for looks: known keys, unknown keys, and marks that everybody can tell apart."""
 
+import dataclasses
 import itertools
 
 import pytest
 
 from sqrtdk.figures import style
 from sqrtdk.rows import softmax
-from sqrtdk.variants import scalings
+from sqrtdk.variants import notation, scalings
 
 DEFAULT = ["gaussian", "uniform", "rademacher", "laplace", "student_t", "shifted", "equicorrelated", "ar1", "aligned"]
 
@@ -43,10 +44,46 @@ def test_scale_rules_come_in_one_order():
     assert style.scalings(["ssmax", "1/d_k", "none"]) == ["none", "1/d_k", "ssmax"]
 
 
-def test_a_builtin_ensemble_looks_the_same_in_every_run():
+def test_an_ensemble_looks_the_same_whatever_else_is_in_the_run():
     everything = style.ensembles(DEFAULT)
     assert style.ensembles(["mine", "aligned", "yours"])["aligned"] == everything["aligned"]
+    assert style.ensembles(["yours", "mine"])["mine"] == style.ensembles(["mine", *DEFAULT, "yours"])["mine"]
     assert len({(look.colour, look.marker) for look in everything.values()}) == len(DEFAULT)
+
+
+def test_of_two_ensembles_that_choose_one_look_the_later_takes_another():
+    chosen = {}
+    for number in range(100):
+        chosen.setdefault(style.ensembles([f"extra_{number}"])[f"extra_{number}"].marker, []).append(f"extra_{number}")
+    alone = {name: style.ensembles([name])[name] for names in chosen.values() for name in names}
+    first, second = next(
+        (one, other)
+        for one, other in itertools.combinations(alone, 2)
+        if (alone[one].marker, alone[one].dash) == (alone[other].marker, alone[other].dash)
+    )
+    looks = style.ensembles([first, second])
+    assert looks[first] == alone[first]
+    assert (looks[second].marker, looks[second].dash) != (alone[first].marker, alone[first].dash)
+
+
+def test_labels_are_those_of_the_configuration_and_end_where_they_were_given():
+    with style.labelled({"mine": "My own"}):
+        assert style.ensembles(["mine"])["mine"].label == style.ensemble_label("mine") == "My own"
+        assert style.ensemble_label("gaussian") == "gaussian"
+    assert style.ensemble_label("mine") == "mine"
+    assert style.ensemble_label("gaussian") == "Gaussian"
+
+
+@pytest.mark.parametrize("at", [0, 3, len(scalings.SCALINGS)])
+def test_a_new_scale_rule_changes_the_look_of_no_other(monkeypatch, at):
+    before = {name: style.scaling(name) for name in scalings.SCALINGS}
+    new = dataclasses.replace(scalings.SCALINGS["8/d_k"], name="cube_root")
+    rules = list(scalings.SCALINGS.items())
+    rules.insert(at, ("cube_root", new))
+    for module in (scalings, notation):
+        monkeypatch.setattr(module, "SCALINGS", dict(rules))
+    assert {name: style.scaling(name) for name in before} == before
+    assert style.scaling("cube_root") not in before.values()
 
 
 def test_an_unknown_ensemble_is_labelled_literally_and_looks_like_no_other():

@@ -32,9 +32,9 @@ def test_the_columns_are_those_of_a_run(name):
     assert tuple(rows(name)[0]) == COLUMNS[name]
 
 
-def test_it_was_made_with_the_overlay_as_it_is(made_of):
-    assert {key: made_of[key] for key in ("seed", "training")} == ship_training.configuration()
-    assert set(made_of) == {"seed", "training", "versions"}
+def test_it_says_what_it_was_made_with(made_of):
+    # Whether that is the overlay as it is, `make release-check` says.
+    assert made_of.keys() == {*ship_training.configuration(), "versions"}
     assert set(made_of["versions"]) == {"python", "numpy", "scipy", "pandas"}
 
 

@@ -40,8 +40,7 @@ except configuration.ConfigError as error:
     sys.exit(str(error))
 
 # What only words the report differently is no part of what the numbers were made from.
-WORDING = ("title", "language")
-SETTINGS = {key: value for key, value in CONFIG.items() if key not in WORDING}
+SETTINGS = configuration.settings(CONFIG)
 
 if workflow.is_main_process and (reason := workflow_support.unrecorded(Path("."), SETTINGS)):
     sys.exit(reason)

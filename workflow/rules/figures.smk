@@ -30,6 +30,7 @@ rule draw_figure:
         json="results/drawn/fig-{figure}.json",
     params:
         target=CONFIG["figure_target"],
+        labels=lambda wildcards: as_json(configuration.labels(CONFIG)),
         versions=versions("numpy", "scipy", "pandas", "matplotlib", "seaborn", "pypdf"),
     log:
         "results/logs/draw_figure/{figure}.log",
@@ -41,8 +42,8 @@ rule draw_figure:
         "draw figure {wildcards.figure}"
     shell:
         "python {input.script[0]:q} --figure {wildcards.figure} --data {input.data:q} --target {params.target:q}"
-        " --svg {output.svg:q} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --json {output.json:q}"
-        " > {log:q} 2>&1"
+        " --labels {params.labels:q} --svg {output.svg:q} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q}"
+        " --json {output.json:q} > {log:q} 2>&1"
 
 
 rule publish_figures:

@@ -30,7 +30,7 @@ rule write_provenance:
         provenance="results/provenance.json",
     params:
         configuration=lambda wildcards: as_json(SETTINGS),
-        default=as_json({key: value for key, value in default_configuration().items() if key not in WORDING}),
+        default=as_json(configuration.settings(default_configuration())),
         commit=workflow_support.commit(),
         rules=lambda wildcards: as_json(workflow_graph.graph(workflow.rules, SNAKEFILES, GIVEN)),
         versions=ENVIRONMENT,

@@ -27,7 +27,11 @@ precision, and largest number of keys."""
 TOKEN_COPIES = 4
 """How many times the memory of a key its token may take while it is made, for each component."""
 EFFORT = ("precision", "max_scalars", "softmax", "softmax_logits")
-"""Keys of an ensemble's entry that say how much is simulated and not what; the rest specifies the ensemble."""
+"""Keys of an ensemble's entry that say how much of it is simulated."""
+BESIDE = ("label", *EFFORT)
+"""All keys of an ensemble's entry that do not specify the ensemble."""
+WORDING = ("title", "language")
+"""Keys that word the report and change no number."""
 PLACE_HOLDER = re.compile(r"<[a-z][a-z0-9_]*>|\{\s*\w[^{}]*\}")
 """What Snakemake would replace in the path of any input: names of folders of its own, and wildcards."""
 SAID_BY_NAME = {"student_t_3": {"df": 3}, "one_sided": {"key_rho": 0}}
@@ -55,7 +59,7 @@ def read_ensembles(
             problems += [_spec_problem(path, raw, problem) for problem in error.problems]
         else:
             specs[name] = {key: spec[key] for key in ensemble.spec if key in spec}
-            specs[name] |= {key: entry[key] for key in EFFORT if key in entry}
+            specs[name] |= {key: entry[key] for key in BESIDE if key in entry}
             problems += _width_problems(path, raw, ensemble, widths)
             if entry.get("softmax", True):
                 reasons.append((name, [ensemble.undefined_at(width) for width in widths]))
@@ -85,7 +89,20 @@ def _memory_problems(held: Mapping[str, int], keys: int) -> list[Problem]:
 
 def specification(entry: Mapping) -> dict:
     """Return what of an ensemble's entry specifies the ensemble itself."""
-    return {key: value for key, value in entry.items() if key not in EFFORT}
+    return {key: value for key, value in entry.items() if key not in BESIDE}
+
+
+def labels(config: Mapping) -> dict[str, str]:
+    """Return what figures call the ensembles of an understood configuration, those with a name of their own there."""
+    return {name: entry["label"] for name, entry in config["ensembles"].items() if "label" in entry}
+
+
+def settings(config: Mapping) -> dict:
+    """Return what of an understood configuration the numbers are made from: all but words."""
+    entries = {
+        name: {key: entry[key] for key in entry if key != "label"} for name, entry in config["ensembles"].items()
+    }
+    return {key: value for key, value in config.items() if key not in WORDING} | {"ensembles": entries}
 
 
 def _exact_spec(raw: Mapping) -> dict:
@@ -106,8 +123,8 @@ def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.Problem) -> Prob
     names = [parameter.name for parameter in family.parameters()] if family else []
     close = problem.nearest
     if family and key in raw and key != "family" and key not in names:
-        words += f"; also {', '.join(EFFORT)}; entries of one name are merged, and null takes out what another file has"
-        close = nearest(key, [*names, *EFFORT])
+        words += f"; also {', '.join(BESIDE)}; entries of one name are merged, and null takes out what another file has"
+        close = nearest(key, [*names, *BESIDE])
     return Problem((*path, key), value, words + colon_hint([key]), close)
 
 

@@ -11,6 +11,8 @@ from sqrtdk.figures.targets import TARGETS
 from sqrtdk.training import optimisers, rules, tasks
 from sqrtdk.variants import notation
 
+DEFAULTS = "config.default.yaml"
+"""What config.yaml says as it comes with the project, whatever a user makes of it: `make docs` copies it."""
 REGISTRIES = {
     "targets": lambda: list(TARGETS),
     "tasks": tasks.names,
@@ -21,11 +23,20 @@ COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties")
 
 
 def load_schema(path: Path | str) -> dict:
-    """Read a schema from its YAML file."""
+    """Read a schema from its YAML file, and the default of each key from DEFAULTS beside it."""
+    schema, defaults = (_read(file) for file in (Path(path), Path(path).with_name(DEFAULTS)))
+    if odd := sorted(schema["properties"].keys() ^ defaults.keys()):
+        raise ValueError(f"{path} and {DEFAULTS} differ in {', '.join(odd)}: run make docs")
+    for key, part in schema["properties"].items():
+        part["default"] = defaults[key]
+    return schema
+
+
+def _read(path: Path) -> dict:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=loader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
 def with_registries(schema: Mapping) -> dict:

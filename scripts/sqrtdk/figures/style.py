@@ -4,8 +4,14 @@ Every colour has a contrast of at least 3 to 1 against a white and against a nea
 with opacity, so that a page can swap it for its own text colour.
 """
 
+import contextlib
 import dataclasses
+import itertools
+import zlib
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 
 INK = "#1a1a1a"
 FAINT = 0.13
@@ -16,6 +22,8 @@ SOLID, DASHED, DOTTED, DASHDOT = (0, ()), (0, (4.5, 1.8)), (0, (1.2, 1.6)), (0, 
 _COLOURS = ("#2b83d6", "#d55e00", "#009e73", "#c44fb0", "#8a5e10", "#2e767f", "#8158ee", "#d81e4a", "#8c8c8c")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "d")
 _DASHES = (SOLID, DASHED, DOTTED, DASHDOT, (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (6, 1.5, 2, 1.5)))
+_SIGNS = len(_MARKERS) * len(_DASHES)
+"""Looks that differ in print without colour."""
 # Purple to olive through blue and green: an order that survives grey printing of neither end, hence markers too.
 _SEQUENCE = ("#8158ee", "#2b83d6", "#149488", "#8a8a00", "#c46a00")
 
@@ -30,49 +38,24 @@ class Look:
     dash: tuple
 
 
-_ENSEMBLES = {
-    "gaussian": "Gaussian",
-    "uniform": "uniform",
-    "rademacher": "Rademacher",
-    "laplace": "Laplace",
-    "student_t": "Student t",
-    "shifted": "shifted means",
-    "equicorrelated": "equicorrelated",
-    "ar1": "AR(1)",
-    "aligned": "aligned q, k",
-    "lognormal": "lognormal",
-    "sparse": "sparse",
-    "uniform01": "uniform on (0, 1)",
-    "student_t_3": "Student t (3 df)",
-    "student_t_heavy": "Student t (heavy)",
-    "unequal": "unequal sizes",
-    "one_sided": "correlated q only",
-    "power_law_correlation": "power-law corr.",
-    "power_law_spectrum": "power-law spectr.",
-    "low_rank_shared": "low rank (shared)",
-    "low_rank_gaussian": "low rank (random)",
-    "low_rank_independent": "low rank (apart)",
-    "outliers_aligned": "outliers aligned",
-    "outliers_misaligned": "outliers apart",
-    "scale_mixture": "scale mixture",
-    "multivariate_t": "multivariate t",
-    "tied": "tied q = k",
-    "shared_tokens": "similar tokens",
-    "random_weights": "random weights",
-    "raw_tokens": "raw tokens",
-    "rmsnorm_tokens": "RMSNorm tokens",
-    "layernorm_tokens": "LayerNorm tokens",
-    "fixed_weights": "fixed weights",
-    "fixed_weights_rmsnorm": "fixed W RMSNorm",
-    "fixed_weights_layernorm": "fixed W LayerNorm",
-    "rmsnorm": "RMSNorm (q, k)",
-    "layernorm": "LayerNorm (q, k)",
-    "l2norm": "cosine (L2 norm)",
-    "rmsnorm_exponential": "RMSNorm (skewed)",
-    "rope": "RoPE",
-    "rope_aligned": "RoPE aligned",
-    "rope_equicorrelated": "RoPE equicorr.",
-}
+# In the order of their looks, which readers know: no name is ever moved. Any other takes a free look by its spelling.
+_ENSEMBLES = (
+    *("gaussian", "uniform", "rademacher", "laplace", "student_t", "shifted", "equicorrelated", "ar1", "aligned"),
+    *("lognormal", "sparse", "uniform01", "student_t_3", "student_t_heavy", "unequal", "one_sided"),
+    *("power_law_correlation", "power_law_spectrum", "low_rank_shared", "low_rank_gaussian", "low_rank_independent"),
+    *("outliers_aligned", "outliers_misaligned", "scale_mixture", "multivariate_t", "tied", "shared_tokens"),
+    *("random_weights", "raw_tokens", "rmsnorm_tokens", "layernorm_tokens", "fixed_weights", "fixed_weights_rmsnorm"),
+    *("fixed_weights_layernorm", "rmsnorm", "layernorm", "l2norm", "rmsnorm_exponential"),
+    *("rope", "rope_aligned", "rope_equicorrelated"),
+)
+_RULES = (
+    *("none", "1/sqrt(d_k)", "1/d_k", "8/d_k", "learnable", "ln(n)/d_k", "sqrt(ln(n)/d_k)", "ssmax"),
+    *("row_std", "row_mean_abs", "row_median_abs", "row_max_abs"),
+    *("global_std", "global_mean_abs", "global_median_abs", "global_max_abs"),
+    *("qk_norm", "qk_norm_length", "cosine", "qk_rmsnorm", "yarn", "qwen_logn", "fixed_width", "constant"),
+    *("d_model_for_d_k", "heads_for_d_k", "d_v_for_d_k", "applied_twice", "inverted"),
+    *("qk_norm_and_root", "qk_rmsnorm_unscaled"),
+)
 _SCALINGS = {
     "none": Look("unscaled, q·k", "#d55e00", "s", DASHED),
     "1/sqrt(d_k)": Look("q·k / √dₖ", "#2b83d6", "o", SOLID),
@@ -99,6 +82,9 @@ _MEASURES = {
     "grad_query": "gradient, query",
     "grad_key": "gradient, keys",
 }
+
+
+_labels: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
 
 
 class UnknownKey(KeyError):
@@ -128,25 +114,44 @@ def _look(label: str, position: int) -> Look:
     )
 
 
-def ensembles(names: list[str]) -> dict[str, Look]:
-    """Return a look for each ensemble, in the given order.
+def _chosen(names: Iterable[str], first: int, end: int) -> dict[str, int]:
+    """Give each name the place from `first` to before `end` that its spelling chooses, or the next that is free.
 
-    A built-in ensemble always looks the same, whatever else is in the run; others take the next free looks by position
-    and are labelled with their own name, literally.
+    When all are taken they begin again in other colours.
     """
-    known = list(_ENSEMBLES)
-    others = [name for name in dict.fromkeys(names) if name not in _ENSEMBLES]
-    return {
-        name: _look(_ENSEMBLES[name], known.index(name))
-        if name in _ENSEMBLES
-        else _look(str(name), len(known) + others.index(name))
-        for name in dict.fromkeys(names)
-    }
+    found: dict[str, int] = {}
+    for name in names:
+        lap = end * (len(found) // (end - first))
+        wanted = zlib.crc32(name.encode())
+        places = (first + (wanted + step) % (end - first) + lap for step in itertools.count())
+        found[name] = next(place for place in places if place not in found.values())
+    return found
+
+
+@contextlib.contextmanager
+def labelled(labels: Mapping[str, str]):
+    """Call ensembles by these labels in what is drawn and said inside; any other by its own name, literally."""
+    token = _labels.set(labels)
+    try:
+        yield
+    finally:
+        _labels.reset(token)
+
+
+def ensembles(names: list[str]) -> dict[str, Look]:
+    """Return a look for each ensemble, in the given order; one looks the same whatever else is in the run.
+
+    Only two that are not known here may choose one look: the later of them then takes another.
+    """
+    names = list(dict.fromkeys(names))
+    chosen = _chosen((name for name in names if name not in _ENSEMBLES), len(_ENSEMBLES), _SIGNS)
+    places = {name: place for place, name in enumerate(_ENSEMBLES)} | chosen
+    return {name: _look(ensemble_label(name), places[name]) for name in names}
 
 
 def ensemble_label(name: str) -> str:
-    """Return the label of an ensemble: fixed words for a built-in one, else its own name."""
-    return _ENSEMBLES.get(name, str(name))
+    """Return the label of an ensemble: that of its entry in the configuration, else its own name."""
+    return _labels.get().get(name, str(name))
 
 
 def scaling(name: str) -> Look:
@@ -159,13 +164,13 @@ def scaling(name: str) -> Look:
         variant = notation.parse(name)
     except notation.VariantError:
         raise UnknownKey("scale rule", name, scalings.names()) from None
-    # Any other has a look of its own, in none of the colours of the usual three: its place in the registry gives it,
-    # and a transform moves it on.
-    taken = {look.colour for look in _SCALINGS.values()}
-    free = [colour for colour in _COLOURS if colour not in taken]
-    position = len(_SCALINGS) + list(scalings.SCALINGS).index(variant.scaling.name) + 7 * len(variant.transforms)
-    look = _look(variant.text, position)
-    return dataclasses.replace(look, colour=free[position % len(free)])
+    # Any other has a look of its own, in none of the colours of the usual three, and a transform moves it on.
+    free = [colour for colour in _COLOURS if colour not in {look.colour for look in _SCALINGS.values()}]
+    places = {rule: place for place, rule in enumerate(_RULES)}
+    others = (rule for rule in scalings.SCALINGS if rule not in places)
+    places |= _chosen(others, len(_RULES), len(free) * _SIGNS)
+    place = len(_SCALINGS) + places[variant.scaling.name] + 7 * len(variant.transforms)
+    return dataclasses.replace(_look(variant.text, place), colour=free[place % len(free)])
 
 
 def scaling_words(name: str) -> str:

@@ -128,6 +128,13 @@ def _fixed_tokens(d_model: int, n: int) -> np.ndarray:
     return np.linalg.qr(x.T)[1].T[None].astype(np.float32)
 
 
+@functools.cache
+def _mean_square_cosine(d_model: int, drawn: int, n: int) -> float:
+    """Return the mean squared cosine between the first n of so many fixed tokens. A plan asks for few of them often."""
+    tokens = _fixed_tokens(d_model, drawn)[0].astype(float)[:n]
+    return float(np.mean((tokens @ tokens.T) ** 2))
+
+
 @register
 @dataclass(frozen=True, kw_only=True)
 class RandomWeights(RandomLayer):
@@ -154,8 +161,7 @@ class RandomWeights(RandomLayer):
         return q, k
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
-        tokens = _fixed_tokens(self.d_model, max(n_queries, n_keys))[0].astype(float)
-        q, k = (float(np.mean((tokens[:n] @ tokens[:n].T) ** 2)) for n in (n_queries, n_keys))
+        q, k = (_mean_square_cosine(self.d_model, max(n_queries, n_keys), n) for n in (n_queries, n_keys))
         return relative_variance(d_k, q, k, q * k)
 
 
