@@ -26,6 +26,7 @@ def source_files(*starts: str) -> list[str]:
 
     Paths are relative to this folder and sorted. Imports are read and not run; one inside a function counts.
     A package stands for all of its modules only where it imports them by name.
+    Snakemake tracks no import, and Python's modulefinder follows those that are for type checkers alone.
     """
     found, todo = set(), [*starts]
     while todo:

@@ -218,16 +218,6 @@ def test_simplified_lines_pass_every_vertex_closely_and_no_closer_than_asked():
     assert svg_paths.simplified(there_and_back, 0.1) == there_and_back
 
 
-def test_a_circle_is_two_arcs_and_other_curves_are_not():
-    from matplotlib.path import Path
-
-    circle = Path.unit_circle()
-    curves = "".join(f"C {' '.join(map(str, circle.vertices[i : i + 3].ravel()))} " for i in range(1, 25, 3))
-    d = f"M {circle.vertices[0][0]} {circle.vertices[0][1]} {curves}z"
-    assert svg_paths.circle(svg_paths.parse(d)) == "m-1 0a1 1 0 1 0 2 0 1 1 0 1 0-2 0z"
-    assert svg_paths.circle(svg_paths.parse(d[: d.rindex("C")] + "z")) == ""
-
-
 @pytest.mark.parametrize("odd", ["m 1 2 l 3 4", "M 1 2 A 1 1 0 1 0 3 4", "M 1 2 H 4"])
 def test_a_path_that_is_not_matplotlibs_is_refused(odd):
     with pytest.raises(ValueError, match="does not write"):

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import yaml
+
 from sqrtdk.config.messages import MISSING, Problem, nearest, show
 from sqrtdk.config.values import EXACT_FLOAT, plain_step, read_list, read_mapping
 from sqrtdk.figures.targets import TARGETS
@@ -33,8 +35,6 @@ def load_schema(path: Path | str) -> dict:
 
 
 def _read(path: Path) -> dict:
-    import yaml
-
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 

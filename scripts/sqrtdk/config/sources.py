@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import yaml
+
 from sqrtdk.config.messages import Problem, show
 from sqrtdk.config.values import NUMBER, is_removed
 
@@ -73,8 +75,6 @@ def _compose_file(path: Path | str):
 
 def _compose(text: str):
     """Parse YAML (or JSON) to nodes that still hold every key and spelling; None where it is none."""
-    import yaml
-
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return yaml.compose(text, Loader=loader)
@@ -121,15 +121,12 @@ def _is_respelled(node) -> bool:
     return number and not NUMBER.fullmatch(node.value) and not node.value.lower().lstrip("+-").startswith((".i", ".n"))
 
 
-def _outline(node, depth: int = 3) -> object:
-    """Return what a node says, for a message only: scalars as text, and nothing below some depth."""
-    if node.id == "scalar":
-        return node.value
-    if depth == 0:
+def _outline(node) -> object:
+    """Return what a node says, for a message only: scalars as text, dots for what YAML cannot make of it."""
+    try:
+        return yaml.BaseLoader("").construct_document(node)
+    except yaml.YAMLError:
         return "..."
-    if node.id == "sequence":
-        return [_outline(item, depth - 1) for item in node.value]
-    return {_outline(key, 0): _outline(value, depth - 1) for key, value in node.value}
 
 
 def _line(node) -> int:

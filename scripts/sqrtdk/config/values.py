@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 
+import yaml
+
 from sqrtdk.config.messages import PLAIN_KEY
 
 NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,39}|(?=\.[0-9]))(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -63,20 +65,10 @@ def read_boolean(value: object) -> bool | None:
 
 
 def read_text(value: object) -> str | None:
-    """Return text without characters that break files, tables or the order of what is shown, or None."""
-    return str(value) if isinstance(value, str) and not any(map(is_control, value)) else None
-
-
-def is_control(character: str) -> bool:
-    """True for control characters, line separators, lone surrogates, non-characters and bidirectional overrides."""
-    code = ord(character)
-    return (
-        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-        or code & 0xFFFE == 0xFFFE
-        or 0xFDD0 <= code <= 0xFDEF
-        or 0x202A <= code <= 0x202E
-        or 0x2066 <= code <= 0x2069
-    )
+    """Return text without control characters, line separators and lone surrogates, which break files, or None."""
+    if not isinstance(value, str) or any(unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") for sign in value):
+        return None
+    return str(value)
 
 
 def read_list(value: object) -> list | None:
@@ -98,8 +90,6 @@ def read_mapping(value: object) -> Mapping | None:
 
 def parse(text: str) -> object:
     """Read YAML text with every scalar left as text, as Snakemake does for `--config`; None if it is no YAML."""
-    import yaml
-
     try:
         return yaml.load(text, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError):

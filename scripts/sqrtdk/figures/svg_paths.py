@@ -65,17 +65,6 @@ def _distance(point, start, end) -> float:
     return math.hypot(x - along * dx, y - along * dy)
 
 
-def circle(segments: list[Segment]) -> str:
-    """Return a circle about the origin as two arcs, where the path is the one that matplotlib draws of eight curves."""
-    if [command for command, _ in segments] != ["M", *"CCCCCCCC", "Z"]:
-        return ""
-    radii = [(points[-1][0] ** 2 + points[-1][1] ** 2) ** 0.5 for _, points in segments[:-1]]
-    if max(radii) - min(radii) > 0.001 * max(radii):
-        return ""
-    r = f"{radii[0]:.3g}"
-    return f"m-{r} 0a{r} {r} 0 1 0 {2 * float(r):.3g} 0 {r} {r} 0 1 0-{2 * float(r):.3g} 0z"
-
-
 def write(segments: list[Segment], digits: int) -> str:
     """Return the path in relative commands, each coordinate rounded to so many decimals where it stands.
 
