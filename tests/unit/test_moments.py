@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from sqrtdk.sampling import blocks, ensembles, moments, streams
-from sqrtdk.statistics.estimates import Estimate
 
 GAUSSIAN = {"family": "gaussian"}
 SHIFTED = {"family": "gaussian", "query_mean": 2.0, "key_mean": 1.0}
@@ -20,43 +19,6 @@ def cell(spec, d_k=8, name="x", seed=1, precision=0.02, max_scalars=2e6):
 
 def row(spec, **options):
     return cell(spec, **options)["row"]
-
-
-class TestQuantile:
-    def test_is_numpys(self):
-        kept = np.random.default_rng(4).normal(size=(10, 33))
-        found, _ = moments.quantiles(kept, (0.25, 0.5))
-        assert [one.value for one in found] == pytest.approx(np.quantile(kept, (0.25, 0.5)))
-
-    def test_error_counts_blocks_and_not_values(self):
-        rng = np.random.default_rng(5)
-        studies = []
-        for _ in range(300):
-            kept = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 20))
-            studies.append(moments.quantiles(kept, (0.5,))[0][0])
-        spread = np.std([study.value for study in studies])
-        assert np.mean([study.se for study in studies]) == pytest.approx(spread, rel=0.15)
-
-    @pytest.mark.parametrize("common", ["shift", "scale"])
-    def test_error_of_the_interquartile_range_knows_how_the_quartiles_move_together(self, common):
-        rng = np.random.default_rng(6)
-        ranges, naive = [], []
-        for _ in range(300):
-            block = rng.normal(size=(64, 1))
-            kept = rng.normal(size=(64, 200))
-            kept = kept + block if common == "shift" else kept * np.exp(0.7 * block)
-            quartiles, parts = moments.quantiles(kept, (0.25, 0.5, 0.75))
-            ranges.append(moments.interquartile_range(quartiles, parts))
-            naive.append(math.hypot(quartiles[0].se, quartiles[2].se))
-        spread = np.std([one.value for one in ranges])
-        assert np.mean([one.se for one in ranges]) == pytest.approx(spread, rel=0.15)
-        # Negative control: independent quartiles would be far off, too wide for a shift and too narrow for a scale.
-        assert (np.mean(naive) > 1.5 * spread) if common == "shift" else (np.mean(naive) < 0.85 * spread)
-
-    def test_values_that_repeat_have_no_error(self):
-        kept = np.sign(np.random.default_rng(7).normal(size=(64, 100)))
-        quartiles, parts = moments.quantiles(kept, (0.25, 0.75))
-        assert moments.interquartile_range(quartiles, parts) == Estimate(2.0, 0.0)
 
 
 class TestPlan:

@@ -50,3 +50,40 @@ def test_values_that_repeat_each_other_count_as_few():
     for rows, n in ((independent, 2000), (repeated, 200)):
         assert rows.effective_rows(0.3, *rows.share(0.3)) == pytest.approx(n, rel=0.25)
     assert Ordered(np.ones((200, 10))).effective_rows(0.3, 0.0, 0.0) == 200
+
+
+class TestSignedQuantiles:
+    def test_is_numpys(self):
+        values = np.random.default_rng(4).normal(size=(10, 33))
+        found, _ = quantiles.with_parts(values, (0.25, 0.5))
+        assert [one.value for one in found] == pytest.approx(np.quantile(values, (0.25, 0.5)))
+
+    def test_error_counts_blocks_and_not_values(self):
+        rng = np.random.default_rng(5)
+        studies = []
+        for _ in range(300):
+            values = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 20))
+            studies.append(quantiles.with_parts(values, (0.5,))[0][0])
+        spread = np.std([study.value for study in studies])
+        assert np.mean([study.se for study in studies]) == pytest.approx(spread, rel=0.15)
+
+    @pytest.mark.parametrize("common", ["shift", "scale"])
+    def test_error_of_the_interquartile_range_knows_how_the_quartiles_move_together(self, common):
+        rng = np.random.default_rng(6)
+        ranges, naive = [], []
+        for _ in range(300):
+            block = rng.normal(size=(64, 1))
+            values = rng.normal(size=(64, 200))
+            values = values + block if common == "shift" else values * np.exp(0.7 * block)
+            quartiles, parts = quantiles.with_parts(values, (0.25, 0.5, 0.75))
+            ranges.append(quantiles.difference(quartiles, parts))
+            naive.append(math.hypot(quartiles[0].se, quartiles[2].se))
+        spread = np.std([one.value for one in ranges])
+        assert np.mean([one.se for one in ranges]) == pytest.approx(spread, rel=0.15)
+        # Negative control: independent quartiles would be far off, too wide for a shift and too narrow for a scale.
+        assert (np.mean(naive) > 1.5 * spread) if common == "shift" else (np.mean(naive) < 0.85 * spread)
+
+    def test_values_that_repeat_have_no_error(self):
+        values = np.sign(np.random.default_rng(7).normal(size=(64, 100)))
+        quartiles, parts = quantiles.with_parts(values, (0.25, 0.75))
+        assert quantiles.difference(quartiles, parts) == (2.0, 0.0)

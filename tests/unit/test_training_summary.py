@@ -195,16 +195,6 @@ def test_a_rule_against_itself_is_no_difference():
     assert not verdicts["verdict"].isin(["hurts", "helps"]).any()
 
 
-def test_intervals_cover():
-    """The paired ratio of losses, true value 1, in 95 % of studies to three binomial errors."""
-    inside, n = 0, 300
-    rng = np.random.default_rng(1)
-    for _ in range(n):
-        _, low, high = summary.interval(rng.normal(0, 0.3, 8) - rng.normal(0, 0.3, 8))
-        inside += low <= 0 <= high
-    assert abs(inside / n - 0.95) < 3 * (0.95 * 0.05 / n) ** 0.5
-
-
 def test_transfer_says_how_the_largest_usable_rate_moves():
     rows = frame(summary.transfer(summary.cells(synthetic.training()), 1)).set_index("scaling")
     assert rows.loc["1/d_k", "shift"] == pytest.approx(0, abs=0.05)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sqrtdk.statistics.intervals import LEVEL, interval, log_interval
 from sqrtdk.words.mathml import MissingPart
 
 HOLDS, HOLDS_IF, FAILS, UNDECIDED, OPINION = VERDICTS = ("holds", "holds_if", "fails", "undecided", "opinion")
@@ -17,9 +18,6 @@ KINDS = ("arithmetic", "simulated", "trained", "real")
 """What a test rests on: numbers without chance, random queries and keys, small models trained here, a trained model."""
 SOURCES = ("A", "B")
 NEAR, AT_LEAST, AT_MOST = RELATIONS = ("near", "at_least", "at_most")
-LEVEL = 0.95
-MOST_LOG = 500.0
-"""Natural logarithm of the widest interval that is written as a number."""
 INTERVAL, NO_ERROR, MISSING = REASONS = ("interval", "no_error", "missing")
 """Why a claim is undecided: an interval across the edge, an estimate without an error, a result that the run lacks."""
 
@@ -74,14 +72,11 @@ class Estimate:
             return self.value, self.value
         if not self.se > 0 or not math.isfinite(self.se):
             return None
-        from scipy.special import stdtrit
-
-        reach = float(stdtrit(self.dof, (1 + level) / 2)) * self.se
         if self.log:
-            factor = math.exp(min(reach / self.value, MOST_LOG))
-            return self.value / factor, self.value * factor
-        centre, (least, most) = self.value + self.shift, self.ends
-        return max(centre - reach, min(least, self.value)), min(centre + reach, max(most, self.value))
+            return log_interval(self.value, self.se / self.value, self.dof, level)
+        low, high = interval(self.value + self.shift, self.se, self.dof, level)
+        least, most = self.ends
+        return max(low, min(least, self.value)), min(high, max(most, self.value))
 
     def scaled(self, factor: float) -> "Estimate":
         return dataclasses.replace(self, value=factor * self.value, se=abs(factor) * self.se)
@@ -144,10 +139,10 @@ class Test:
 
     def verdict(self, level: float = LEVEL) -> str:
         """Decide by the interval alone: wholly inside, wholly outside, or neither."""
-        interval = self.estimate.interval(level)
-        if interval is None:
+        ends = self.estimate.interval(level)
+        if ends is None:
             return UNDECIDED
-        (low, high), (least, most) = interval, self.region
+        (low, high), (least, most) = ends, self.region
         if least <= low and high <= most:
             return HOLDS
         return FAILS if high < least or low > most else UNDECIDED

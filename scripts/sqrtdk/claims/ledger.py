@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from sqrtdk.claims.catalogue import CLAIMS
-from sqrtdk.claims.core import LEVEL, Decision, Test
+from sqrtdk.claims.core import Decision, Test
 from sqrtdk.claims.lookup import GRID, Results
+from sqrtdk.statistics.intervals import LEVEL
 
 COLUMNS = (
     *("claim", "source", "statement", "expected", "measured", "se", "margin", "verdict", "evidence"),

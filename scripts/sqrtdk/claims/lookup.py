@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sqrtdk.claims.core import Estimate, Missing
 from sqrtdk.statistics import shares
+from sqrtdk.statistics.intervals import log_error
 
 FARTHEST = 4.0
 """A width or a number of keys that the run lacks is stood in for by one within this factor, and the ledger says so."""
@@ -81,12 +82,10 @@ class Row:
 
     def between(self, value: str, low: str, high: str, dof: float = math.inf) -> Estimate:
         """Return a positive number whose 95 % interval of Student's t on the log scale is given."""
-        from scipy.special import stdtrit
-
         centre, least, most = (self.number(name) for name in (value, low, high))
         if not 0 < least <= most < math.inf:
             raise Missing(f"{self.table}: an interval of {value} of {self.place}")
-        se = centre * math.log(most / least) / (2 * float(stdtrit(dof, 0.975)))
+        se = centre * log_error(least, most, dof)
         return Estimate(centre, se, dof, log=True, at=self.at, shipped=self.shipped)
 
 

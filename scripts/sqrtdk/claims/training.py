@@ -2,8 +2,11 @@
 
 import math
 
+import numpy as np
+
 from sqrtdk.claims.core import Estimate, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
 from sqrtdk.claims.lookup import REFERENCE, TINY, Results
+from sqrtdk.statistics import estimates
 
 SIZE, WIDE = 64, 256
 VANISHING = 0.5
@@ -79,11 +82,9 @@ class Runs:
     def _geometric(self, values: list[float]) -> Estimate:
         if len(values) < 2:
             raise Missing("training: two seeds")
-        logs = [math.log(max(value, TINY)) for value in values]
-        mean = sum(logs) / len(logs)
-        variance = sum((x - mean) ** 2 for x in logs) / (len(logs) - 1)
-        centre = math.exp(mean)
-        return Estimate(centre, centre * math.sqrt(variance / len(logs)), len(logs) - 1, log=True, at=self.at)
+        log, log_se = estimates.mean(np.log(np.maximum(values, TINY)))
+        centre = math.exp(log)
+        return Estimate(centre, centre * log_se, len(values) - 1, log=True, at=self.at)
 
 
 TELEMETRY = ("training", "training_curves")

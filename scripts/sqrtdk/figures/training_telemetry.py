@@ -2,7 +2,6 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, training_words
 from sqrtdk.figures.catalogue import Description
-from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -77,14 +76,14 @@ def _mean(values, linear: bool) -> dict:
     """Return the mean over seeds with its interval by Student's t, geometric unless the measure may be 0."""
     import numpy as np
 
+    from sqrtdk.statistics.means import geometric_interval, mean_interval
+
     n = len(values)
     if not n:
         return dict(mean=np.nan, low=np.nan, high=np.nan, n_seeds=0)
-    x = values if linear else np.log(np.maximum(values, _SMALLEST))
-    half = intervals.half_width(np.std(x, ddof=1) / n**0.5, n) if n > 1 else np.nan
-    ends = np.array([np.mean(x), np.mean(x) - half, np.mean(x) + half], dtype=float)
-    ends = ends if linear else np.exp(np.clip(ends, -700, 700))
-    return dict(zip(("mean", "low", "high"), map(float, ends), strict=True)) | dict(n_seeds=n)
+    x = np.asarray(values, dtype=float)
+    ends = mean_interval(x) if linear else geometric_interval(np.maximum(x, _SMALLEST))
+    return dict(zip(("mean", "low", "high"), ends, strict=True)) | dict(n_seeds=n)
 
 
 @saving.styled

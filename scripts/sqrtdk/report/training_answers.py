@@ -7,6 +7,7 @@ import pandas as pd
 from sqrtdk.figures.selection import nearest
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.report.tables.cells import NONE, Cell, Table, missing
+from sqrtdk.statistics.intervals import t_quantile
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -164,15 +165,13 @@ def gradients(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
 
 def start(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
     """Say how many of the sizes before the first step agree with their prediction, under the scaled rule."""
-    from scipy.special import stdtrit
-
     table, seeds = frames["training_start"], frames["training_summary"]
     rows = table[(table["scaling"] == REFERENCE) & table["se"].notna()]
     if rows.empty:
         return []
     n = int(seeds["n_seeds"].min())
     distance = ((rows["estimate"] - rows["prediction"]) / rows["se"]).abs()
-    values = {"inside": str(int((distance < stdtrit(n - 1, 0.975)).sum())), "count": str(len(rows))}
+    values = {"inside": str(int((distance < t_quantile(n - 1)).sum())), "count": str(len(rows))}
     return [Sentence("follows.training.start", values | {"worst": numbers.significant(float(distance.max()), 2)})]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.sampling import blocks, streams
+from sqrtdk.statistics import quantiles
 from sqrtdk.statistics.estimates import Estimate, bias_corrected, jackknife_skewness
 
 QUANTILE_SCORES = 2**20
@@ -19,7 +20,6 @@ TRUSTED_SKEWNESS = 0.1
 CONSTANT = "the score has one absolute value, so that its variance is known without error"
 ENUMERATED = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
 UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"
-ABSENT = Estimate(None)
 
 
 @dataclass(frozen=True)
@@ -49,40 +49,6 @@ def central_kurtosis(means: np.ndarray) -> np.ndarray:
     """Excess kurtosis from the first four raw moments on the last axis."""
     m1, m2, m3, m4 = (means[..., r] for r in range(4))
     return (m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4) / (m2 - m1**2) ** 2 - 3
-
-
-def quantiles(kept: np.ndarray, shares) -> tuple[list[Estimate], np.ndarray]:
-    """Quantiles of the pooled values; an error inverts the between-block error of the share below (Woodruff 1952).
-
-    Args:
-        kept: (n_blocks, n) values, dependent within a block.
-
-    Returns the estimates and (n_blocks, len(shares)) what each block adds to a quantile, to first order: the distance
-    of its own share below, in units of the density there, so that errors of differences follow as well.
-    """
-    pooled = np.sort(kept, axis=None)
-    estimates, parts = [], []
-    for share in shares:
-        value = _sorted_quantile(pooled, share)
-        below = np.mean(kept <= value, axis=1)
-        se_share = below.std(ddof=1) / math.sqrt(len(kept))
-        low, high = (_sorted_quantile(pooled, min(1.0, max(0.0, share + sign * se_share))) for sign in (-1, 1))
-        estimates.append(Estimate(value, (high - low) / 2))
-        parts.append((below.mean() - below) * ((high - low) / 2 / se_share if se_share > 0 else 0.0))
-    return estimates, np.column_stack(parts)
-
-
-def interquartile_range(quartiles: list[Estimate], parts: np.ndarray) -> Estimate:
-    """Upper minus lower quartile (last and first of `quantiles`), their correlation taken from between blocks."""
-    error = (parts[:, -1] - parts[:, 0]).std(ddof=1) / math.sqrt(len(parts))
-    return Estimate(quartiles[-1].value - quartiles[0].value, error)
-
-
-def _sorted_quantile(ordered: np.ndarray, share: float) -> float:
-    position = share * (len(ordered) - 1)
-    low = int(position)
-    high = min(low + 1, len(ordered) - 1)
-    return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))
 
 
 def sum_blocks(
@@ -187,7 +153,7 @@ COLUMNS = (
 def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict[str, Any]:
     finite = ensemble.finite_moment
     reason = exact.reason
-    estimates = dict.fromkeys(_MOMENTS, ABSENT)
+    estimates: dict[str, tuple[float | None, float | None]] = dict.fromkeys(_MOMENTS, (None, None))
     if finite > 2:
         estimates["mean"] = bias_corrected(lambda p: p[..., 0], sums.powers)
         estimates["variance"] = bias_corrected(central_variance, sums.powers)
@@ -196,31 +162,30 @@ def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict[str, A
         estimates["excess_kurtosis"] = bias_corrected(central_kurtosis, sums.powers)
     else:
         # The estimates are consistent, but their errors are infinite.
-        estimates |= {name: Estimate(estimates[name].value) for name in ("variance", "within_row_variance")}
+        estimates |= {name: (estimates[name][0], None) for name in ("variance", "within_row_variance")}
     if finite > 2 and np.ptp(sums.powers[:, 1]) == 0 and sums.shift == 0:
         # |S| is one constant: nothing about the variance is random once the mean is known to be 0.
         constant = float(sums.powers[0, 1])
         estimates["variance"] = Estimate(constant, 0.0)
         estimates["excess_kurtosis"] = Estimate(float(sums.powers[0, 3]) / constant**2 - 3, 0.0)
         stopped_by, reason = "degenerate", CONSTANT
-    kurtosis = estimates["excess_kurtosis"]
-    trusted = kurtosis.se is not None and finite > 8 and stopped_by != "degenerate"
+    trusted = estimates["excess_kurtosis"][1] is not None and finite > 8 and stopped_by != "degenerate"
     if trusted:
         skewness = jackknife_skewness(central_kurtosis, sums.powers)
         if abs(skewness) / math.sqrt(len(sums.powers)) >= TRUSTED_SKEWNESS:
             trusted, reason = False, UNSTEADY
     row = {"stopped_by": stopped_by, "kurtosis_trusted": trusted, "reason": reason}
-    for name, estimate in estimates.items():
+    for name, (value, se) in estimates.items():
         shift = sums.shift if name == "mean" else 0.0
-        row |= {name: None if estimate.value is None else estimate.value + shift, f"{name}_se": estimate.se}
+        row |= {name: None if value is None else value + shift, f"{name}_se": se}
         row[f"exact_{name}"] = getattr(exact, name)
-    quartiles, parts = quantiles(sums.kept, _QUARTILES.values())
+    quartiles, parts = quantiles.with_parts(sums.kept, _QUARTILES.values())
     for name, estimate in zip(_QUARTILES, quartiles, strict=True):
         row |= {name: estimate.value + sums.shift, f"{name}_se": estimate.se}
-    distance = interquartile_range(quartiles, parts)
+    distance = quantiles.difference(quartiles, parts)
     row |= {"interquartile_range": distance.value, "interquartile_range_se": distance.se}
-    variance = estimates["variance"]
-    row["relative_se"] = variance.se / variance.value if variance.se is not None and variance.value > 0 else None
+    variance, error = estimates["variance"]
+    row["relative_se"] = error / variance if error is not None and variance > 0 else None
     return row
 
 

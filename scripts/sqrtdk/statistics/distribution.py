@@ -39,7 +39,7 @@ def top_energy(rows: Ordered, top: float = TOP) -> tuple[float, float] | None:
     return float(share), se
 
 
-def statistics(values: np.ndarray, uniform: float | None = None) -> list[dict]:
+def statistics(values: np.ndarray, uniform: float | None = None) -> list[dict[str, str | float | None]]:
     """Return the rows of a table on the distribution of a gradient norm: statistic, estimate, se, low, high.
 
     Quantiles, shares below thresholds, and the energy of the top tenth; low and high are 95 % intervals.
@@ -48,9 +48,9 @@ def statistics(values: np.ndarray, uniform: float | None = None) -> list[dict]:
         values: (n_blocks, n_rows), norms. uniform: the norm of a row of equal weights, where one is known.
     """
     rows, width = Ordered(values), t_quantile_by_series(len(values))
-    found = []
+    found: list[dict[str, str | float | None]] = []
 
-    def add(statistic: str, *numbers: float) -> None:
+    def add(statistic: str, *numbers: float | None) -> None:
         found.append(dict(zip(("statistic", "estimate", "se", "low", "high"), (statistic, *numbers), strict=True)))
 
     for level in LEVELS:

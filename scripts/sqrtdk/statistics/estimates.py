@@ -15,10 +15,10 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 
 
 class Estimate(NamedTuple):
-    """A number and its standard error; None where there is none."""
+    """A number and its standard error."""
 
-    value: float | None
-    se: float | None = None
+    value: float
+    se: float
 
 
 def mean(values: np.ndarray) -> Estimate:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
 LEVEL = 0.95
 """How often an interval holds the truth, unless another level is asked for."""
@@ -17,7 +18,7 @@ MOST_LOG = 500.0
 """Natural logarithm of the largest ratio of an end of an interval to its middle: more is no number to be written."""
 
 
-def t_quantile(dof, level: float = LEVEL):
+def t_quantile(dof: "ArrayLike", level: float = LEVEL) -> "np.ndarray":
     """Return how many standard errors half an interval has; the normal law's where dof is infinite, NaN for none.
 
     dof: degrees of freedom, a number or an array.
@@ -27,7 +28,8 @@ def t_quantile(dof, level: float = LEVEL):
 
     share, dof = 0.5 + level / 2, np.asarray(dof, dtype=float)
     known = np.isinf(dof)
-    return np.where(known, special.ndtri(share), special.stdtrit(np.where(known, 1.0, dof), share))[()]
+    widths: np.ndarray = np.where(known, special.ndtri(share), special.stdtrit(np.where(known, 1.0, dof), share))[()]
+    return widths
 
 
 def welch_dof(parts: "np.ndarray", spread: "np.ndarray") -> "np.ndarray":
@@ -38,7 +40,8 @@ def welch_dof(parts: "np.ndarray", spread: "np.ndarray") -> "np.ndarray":
     import numpy as np
 
     with np.errstate(divide="ignore"):
-        return parts.sum(axis=-1) ** 2 / (parts**2 * spread).sum(axis=-1)
+        dof: np.ndarray = parts.sum(axis=-1) ** 2 / (parts**2 * spread).sum(axis=-1)
+    return dof
 
 
 def t_quantile_by_series(n_values: int) -> float:
@@ -48,16 +51,17 @@ def t_quantile_by_series(n_values: int) -> float:
     """
     if n_values < 9:
         raise ValueError("a 95 % interval needs at least 9 values")
-    z, dof = NORMAL, n_values - 1
+    z, dof = NORMAL, float(n_values - 1)
     terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + sum(term / dof**power for power, term in enumerate(terms, start=1))
 
 
-def half_width(se, n_values):
+def half_width(se: "ArrayLike", n_values: "ArrayLike") -> "np.ndarray":
     """Return half the width of the interval of a mean of so many independent values; NaN where se is, or for one."""
     import numpy as np
 
-    return np.asarray(se, dtype=float) * t_quantile(np.asarray(n_values, dtype=float) - 1)
+    width: np.ndarray = np.asarray(se, dtype=float) * t_quantile(np.asarray(n_values, dtype=float) - 1)
+    return width
 
 
 def interval(value: float, se: float, dof: float, level: float = LEVEL) -> tuple[float, float]:

@@ -4,7 +4,7 @@ Values are arrays (n_blocks, n_values), independent between blocks only.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -71,3 +71,30 @@ class Ordered:
 def median(values: np.ndarray) -> Estimate:
     """Return the median of all values, which are not negative, its error from between blocks."""
     return Estimate(*Ordered(values).woodruff(0.5)[:2])
+
+
+def with_parts(values: np.ndarray, levels: Iterable[float]) -> tuple[list[Estimate], np.ndarray]:
+    """Return quantiles of values of any sign, and what each block adds to them.
+
+    The error is half the distance between the quantiles one standard error of the share below to either side.
+
+    Returns:
+        The estimates, and (n_blocks, levels) what each block adds to a quantile, to first order: the distance of its
+        own share below, in units of the density there, so that errors of differences follow as well.
+    """
+    rows = Ordered(values)
+    estimates, parts = [], []
+    for level in levels:
+        below = np.mean(values <= rows.quantile(level), axis=1)
+        missing = below.mean() - below
+        # A NumPy number, so that ends are interpolated in double precision between values in single precision, too.
+        share_se = np.float64(mean(missing).se)
+        value, se, _, _ = woodruff(rows.quantile, level, share_se, width=1.0, log=False)
+        estimates.append(Estimate(value, se))
+        parts.append(missing * (se / share_se if share_se > 0 else 0.0))
+    return estimates, np.column_stack(parts)
+
+
+def difference(estimates: list[Estimate], parts: np.ndarray) -> Estimate:
+    """Return the last less the first quantile of `with_parts`, their correlation taken from between blocks."""
+    return Estimate(estimates[-1].value - estimates[0].value, mean(parts[:, -1] - parts[:, 0]).se)

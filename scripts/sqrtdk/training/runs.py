@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sqrtdk.sampling import streams
+from sqrtdk.statistics import estimates
 from sqrtdk.training import model, rules
 from sqrtdk.training.model import Shape
 from sqrtdk.training.optimisers import POWER, Optimiser
@@ -191,8 +192,8 @@ def start(
 
 
 def _estimate(values: np.ndarray, predictions: np.ndarray) -> dict:
-    se = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
-    return {"estimate": float(np.mean(values)), "se": se, "prediction": float(np.mean(predictions))}
+    value, se = estimates.mean(values)
+    return {"estimate": value, "se": se if len(values) > 1 else None, "prediction": float(np.mean(predictions))}
 
 
 def train(

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from sqrtdk.sampling import streams
+from sqrtdk.statistics.intervals import LEVEL
+from sqrtdk.statistics.means import geometric_interval, mean_interval
 from sqrtdk.training.tasks import TASKS
 
 REFERENCE = "1/sqrt(d_k)"
@@ -20,7 +22,6 @@ RATIO_MARGIN = 1.25
 """Losses, or steps, within this ratio of each other are no difference."""
 DECADES_MARGIN = 0.25
 """Windows of rates whose widths are this close are no difference."""
-LEVEL = 0.95
 RESAMPLES = 1000
 KEY = ["experiment", "task", "optimiser", "scaling", "d_k"]
 SMALLEST = 1e-12
@@ -83,21 +84,6 @@ def cells(training: pd.DataFrame) -> list[Cell]:
             )
         )
     return found
-
-
-def interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Return the mean of independent values and its 95 % interval by Student's t; no interval for a single one."""
-    from scipy.special import stdtrit
-
-    mean, n = float(np.mean(values)), len(values)
-    if n < 2:
-        return mean, math.nan, math.nan
-    half = float(stdtrit(n - 1, 0.5 + LEVEL / 2) * np.std(values, ddof=1) / n**0.5)
-    return mean, mean - half, mean + half
-
-
-def _geometric(values: np.ndarray) -> tuple[float, float, float]:
-    return tuple(math.exp(x) for x in interval(np.log(values)))
 
 
 def window(rates: np.ndarray, progress: np.ndarray, bar: float) -> tuple[float, float]:
@@ -206,7 +192,7 @@ def curves(all_cells: list[Cell]) -> list[dict]:
     rows = []
     for cell in all_cells:
         for i, rate in enumerate(cell.rates):
-            loss, low, high = _geometric(cell.loss[i])
+            loss, low, high = geometric_interval(cell.loss[i])
             guessing = cell.loss[i] >= cell.guess
             spread = cell.logit_std[i][np.isfinite(cell.logit_std[i])]
             rows.append(
@@ -225,13 +211,13 @@ def summaries(all_cells: list[Cell], seed: int) -> list[dict]:
     bar, rows = bars(all_cells), []
     for cell in all_cells:
         limit = bar[cell.key["experiment"]]
-        loss, low, high = _geometric(cell.loss[cell.best])
+        loss, low, high = geometric_interval(cell.loss[cell.best])
         ends = window(cell.rates, cell.progress.mean(axis=1), limit)
         width_low, width_high = _between(*_widths(_resampled(cell, limit, seed)))
         speeds = steps_to(cell, cell.best, limit)
         reached = np.isfinite(speeds)
-        steps = _geometric(np.maximum(speeds, 0.5)) if reached.all() else (None, None, None)
-        gradient = _geometric(cell.gradient[0])
+        steps = geometric_interval(np.maximum(speeds, 0.5)) if reached.all() else (None, None, None)
+        gradient = geometric_interval(cell.gradient[0])
         usable = math.isfinite(ends[0])
         rows.append(
             cell.key
@@ -286,7 +272,7 @@ def verdicts(all_cells: list[Cell], seed: int) -> list[dict]:
         base = cell.key | {"reference": REFERENCE, "n_seeds": cell.loss.shape[1]}
         base |= {"rate": float(cell.rates[best]), "reference_rate": float(reference.rates[theirs])}
         for name, values in pairs.items():
-            mean, low, high = interval(values)
+            mean, low, high = mean_interval(values)
             rows.append(
                 base
                 | {"comparison": name, "estimate": math.exp(mean), "low": math.exp(low), "high": math.exp(high)}
@@ -328,7 +314,7 @@ def transfer(all_cells: list[Cell], seed: int) -> list[dict]:
             # A window that other seeds might not have found has no end to speak of.
             if found.mean() >= LEVEL:
                 shift, (low, high) = ends[1] - ends[0], _between(least[found], most[found])
-        cost = _geometric(wide.loss[narrow.best] / wide.loss[wide.best])
+        cost = geometric_interval(wide.loss[narrow.best] / wide.loss[wide.best])
         rows.append(
             {name: narrow.key[name] for name in KEY[:4]}
             | {"d_k_low": narrow.key["d_k"], "d_k_high": wide.key["d_k"], "n_seeds": narrow.loss.shape[1]}
