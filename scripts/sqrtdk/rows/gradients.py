@@ -30,6 +30,7 @@ def relative_logit_gradient(row: Rows, difference: np.ndarray) -> np.ndarray:
     Args:
         difference: w, as `from_top` returns it, (..., n_keys).
     """
+    assert row.tail is not None  # rows that were held whole
     mean = np.vecdot(row.tail, difference)
     gradient = difference - (row.second * mean)[..., None]
     gradient *= row.tail

@@ -87,7 +87,7 @@ class Plan:
     batch: int
     n_pulled: int
     n_spectral: int
-    shares: Mapping[float, Share]
+    shares: Mapping[Any, Share]
     piece: int | None = None
 
 
@@ -96,8 +96,8 @@ def plan(
     n_keys: int,
     n_logits: int,
     matched: bool,
-    factors: Sequence[float],
-    pilot: Callable[[Plan], Mapping[str, Any]] | None,
+    factors: Sequence[Any],
+    pilot: Callable[[Plan], Mapping[Any, Any]] | None,
     streamed: bool = False,
 ) -> Plan:
     """Fix queries per block from the costs, and blocks for each scale factor from a pilot that is then discarded.
@@ -127,7 +127,7 @@ def plan(
 
     n_spectral = math.ceil(n_queries / SPECTRAL_SHARE)
 
-    def made(shares: Mapping[float, Share]) -> Plan:
+    def made(shares: Mapping[Any, Share]) -> Plan:
         return Plan(n_keys, n_queries, most, batch, n_pulled, n_spectral, shares)
 
     def whole(n_blocks: float) -> int:
@@ -136,14 +136,16 @@ def plan(
     wanted = min(most, WANTED_BLOCKS)
     # At least 4, so that there is a spread between blocks, and few where few are all that there will be.
     n_pilot = whole(max(min(PILOT_BLOCKS, most // 8), most // PILOT_SHARE))
+    if pilot is None:
+        raise ValueError("rows that are held whole need a pilot")
     found = pilot(made(dict.fromkeys(factors, Share(n_pilot, n_pilot, n_queries))))
     shares = {}
     for factor in factors:
         softened, graded = (max(needed_blocks(found[factor], name) for name in names) for names in (SOFTENED, GRADED))
         # Where that is fewer blocks than are wanted, fewer rows of each do.
         rows = max(MIN_QUERIES, MIN_ROWS / wanted, n_queries * max(softened, graded) / wanted)
-        blocks = [whole(max(wanted, number)) for number in (max(softened, graded), graded)]
-        shares[factor] = Share(*blocks, min(n_queries, math.ceil(rows)))
+        blocks, graded_blocks = (whole(max(wanted, number)) for number in (max(softened, graded), graded))
+        shares[factor] = Share(blocks, graded_blocks, min(n_queries, math.ceil(rows)))
     return made(shares)
 
 
@@ -184,6 +186,6 @@ def needed_blocks(found: Mapping[str, np.ndarray], measure: str) -> float:
 
 def precise(measure: str, estimate: float | None, se: float | None) -> bool | None:
     """Say whether an estimate has the relative error that is aimed at; None for a measure without a goal."""
-    if measure not in GOALS or estimate is None:
+    if measure not in GOALS or estimate is None or se is None:
         return None
     return bool(se <= GOALS[measure] * abs(estimate))

@@ -321,11 +321,12 @@ def summarise(logits: np.ndarray, mask: np.ndarray | None = None) -> Summary:
     """Summarise every measure over rows of logits (..., n_keys), masked as in `rank`; masked rows are only counted."""
     row = rows(np.atleast_2d(logits), mask)
     n_keys = np.broadcast_to(row.n_keys, row.top.shape)
-    measures = {}
+    measures: dict[str, tuple[float | None, int]] = {}
     for name, measure in MEASURES.items():
         usable = n_keys >= measure.least_keys
-        measures[name] = None, int(usable.sum())
+        centre = None
         if usable.any():
             power = 2 if measure.summary == "rms" else 1
-            measures[name] = float(np.mean(measure.of(row[usable]) ** power) ** (1 / power)), int(usable.sum())
+            centre = float(np.mean(measure.of(row[usable]) ** power) ** (1 / power))
+        measures[name] = centre, int(usable.sum())
     return Summary(measures, int(np.sum(n_keys == 0)), int(np.sum(n_keys == 1)))

@@ -89,6 +89,7 @@ class Summary:
             inside = o.square[i, j] + 2 * b * o.slope[i, j] + b * b * (row.sum_2 + row.sum_1**2)
             logits = row.second * np.sqrt(np.maximum(inside, 0.0))
             pull = o.keys[i] - row.sum_1[..., :n, None] * self.top_key
+            assert o.pulled is not None
             pull = o.pulled[i, j] + b[..., :n, None] * pull
             query = scale * row.second[..., :n] * np.sqrt(np.vecdot(pull, pull).astype(np.float64))
             results.append((logits, query, scale * query_norm * logits))
@@ -126,6 +127,7 @@ def summarise(
 
 def _sums(row: softmax.Rows, upstream: Sequence[np.ndarray], k: np.ndarray, n_pulled: int | None) -> tuple[Any, ...]:
     """Return the sums of `Others` for one factor."""
+    assert row.tail is not None  # a piece is held whole
     whole = np.where(row.sum_1 > 0, row.sum_1, 1.0)
     mean, slope, square, heads = [], [], [], []
     for v in upstream:
@@ -139,10 +141,10 @@ def _sums(row: softmax.Rows, upstream: Sequence[np.ndarray], k: np.ndarray, n_pu
     if k.dtype == np.float32:
         heads = [np.add(head, SINGLE_OFFSET, dtype=np.float32, casting="same_kind") for head in heads]
     # One product for all of them, so that the keys pass through the cache once.
-    *pulled, keys = np.split(np.concatenate(heads, axis=-2) @ k, len(heads), axis=-2)
+    *parts, keys = np.split(np.concatenate(heads, axis=-2) @ k, len(heads), axis=-2)
     lead = (len(upstream), *row.sum_1.shape)
     centred = (np.array(x).reshape(lead) for x in (mean, slope, square))
-    pulled = np.array(pulled, k.dtype).reshape(len(upstream), *keys.shape)
+    pulled = np.array(parts, k.dtype).reshape(len(upstream), *keys.shape)
     return row.sum_1, row.sum_2, row.sum_3, row.sum_log, *centred, pulled, keys
 
 
@@ -188,9 +190,12 @@ def _together(factors: np.ndarray, pieces: Sequence[Others]) -> Others:
     )
     sum_log = sum(r * (p.sum_log + fall * p.sum_1) for r, fall, p in zip(rates, falls, pieces, strict=True))
     shares = [r * p.sum_1 / np.where(sum_1 > 0, sum_1, 1.0) for r, p in zip(rates, pieces, strict=True)]
-    mean = sum(share[:, None] * p.mean for share, p in zip(shares, pieces, strict=True))
+    mean: Any = sum(share[:, None] * p.mean for share, p in zip(shares, pieces, strict=True))
     n, precision = pieces[0].keys.shape[-2], pieces[0].keys.dtype
-    slope, square, pulled, keys = 0.0, 0.0, 0.0, 0.0
+    slope: Any = 0.0
+    square: Any = 0.0
+    pulled: Any = 0.0
+    keys: Any = 0.0
     for rate, p in zip(rates, pieces, strict=True):
         shift, second = p.mean - mean, p.sum_2[:, None]
         slope = slope + rate[:, None] ** 2 * (p.slope + shift * second)

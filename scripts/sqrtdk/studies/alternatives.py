@@ -108,7 +108,8 @@ def simulate(d_k: int, n_keys: Sequence[int], texts: Sequence[str], seed: int) -
 
 
 def _summary(measure: str, values: np.ndarray, variant: notation.Variant, d_k: int, n_keys: int) -> dict[str, Any]:
-    blocks, centre, known, limit = values.mean(axis=1), (None, None), None, None
+    blocks, known, limit = values.mean(axis=1), None, None
+    centre: tuple[float | None, float | None] = (None, None)
     if measure in _NORMS:
         estimate = estimates.rms(np.mean(values**2, axis=1))
         centre = quantiles.median(values)

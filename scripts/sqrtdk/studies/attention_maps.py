@@ -27,7 +27,7 @@ def attention_maps(seed: int) -> list[dict[str, Any]]:
     for d_k in D_K:
         ranked = softmax.rank(q[:, :d_k] @ k[:, :d_k].T)
         for rule in RULES:
-            row = ranked.soften(parse(rule).factor(d_k, N))
+            row = ranked.soften(parse(rule).constant(d_k, N))
             found = zip(softmax.weights(row).tolist(), softmax.effective_keys(row).tolist(), strict=True)
             for query, (weights, effective) in enumerate(found, start=1):
                 identity = {"seed": seed, "d_k": d_k, "scaling": rule, "query": query}

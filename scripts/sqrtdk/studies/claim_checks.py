@@ -1,7 +1,7 @@
 """What claims say that no other stage measures: small simulations and calculations, each beside its exact value."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ TARGET = 1
 STEPS, RATE, TRAINED_D_K = 30, 0.03, 16
 
 
-def table(seed: int, heads: Iterator[tuple[np.ndarray, np.ndarray, float]] = ()) -> list[dict[str, Any]]:
+def table(seed: int, heads: Iterable[tuple[np.ndarray, np.ndarray, float]] = ()) -> list[dict[str, Any]]:
     """Return the rows of claim_checks.csv.
 
     heads: queries (token, d_k), keys (token, d_k) and scale factor of each head of trained models.
@@ -51,7 +51,16 @@ def table(seed: int, heads: Iterator[tuple[np.ndarray, np.ndarray, float]] = ())
     return [*rows, *calculations(seed), reparametrised(seed), *trained_heads(heads)]
 
 
-def _row(check: str, estimate, se: float, exact=None, case: str = "", d_k: int = 0, n_keys: int = 0, n_blocks: int = 0):
+def _row(
+    check: str,
+    estimate: float,
+    se: float | None,
+    exact: float | None = None,
+    case: str = "",
+    d_k: int = 0,
+    n_keys: int = 0,
+    n_blocks: int = 0,
+) -> dict[str, Any]:
     values = (check, case, d_k, n_keys, float(estimate), se, exact, n_blocks)
     return dict(zip(COLUMNS, values, strict=True))
 
@@ -138,11 +147,12 @@ def row_weights(n_keys: int, seed: int) -> list[dict[str, Any]]:
             for p, rest in ((row.second, 1 - row.second), (row.largest, row.others))
         ]
         hot.append(np.stack([(sharp * norm).mean(axis=1) for norm in norms] + [sharp.mean(axis=1)], axis=-1))
-    top, hot = np.concatenate(top), np.concatenate(hot)
-    place = dict(d_k=D_K, n_keys=n_keys, n_blocks=len(top))
-    rows = [_row("top_two_weight", *estimates.mean(top), **place)]
+    weights, parts = np.concatenate(top), np.concatenate(hot)
+    place: dict[str, Any] = dict(d_k=D_K, n_keys=n_keys, n_blocks=len(weights))
+    rows = [_row("top_two_weight", *estimates.mean(weights), **place)]
     for column, case in enumerate(("runner_up", "largest")):
-        ratio = estimates.bias_corrected(lambda means, column=column: means[..., column] / means[..., 2], hot)
+        pair = parts[:, [column, 2]]
+        ratio = estimates.bias_corrected(lambda means: means[..., 0] / means[..., 1], pair)
         rows.append(_row("one_hot_gradient", ratio.value, ratio.se, None, case, **place))
     return rows
 
@@ -160,10 +170,10 @@ def alignment(case: str, spread: float, seed: int) -> dict[str, Any]:
         s = _scores(q, k)
         cosine = s / np.sqrt(np.vecdot(q, q)[..., None] * np.vecdot(k, k)[:, None])
         sums.append(np.stack([(x * y).mean(axis=(1, 2)) for x, y in ((s, cosine), (s, s), (cosine, cosine))], axis=-1))
-    sums = np.concatenate(sums)
-    found = estimates.bias_corrected(lambda means: means[..., 0] / np.sqrt(means[..., 1] * means[..., 2]), sums)
+    blocks = np.concatenate(sums)
+    found = estimates.bias_corrected(lambda means: means[..., 0] / np.sqrt(means[..., 1] * means[..., 2]), blocks)
     exact = mean_length(D_K) ** 2 / D_K * math.exp(-(sigma**2) / 2)
-    return _row("alignment", found.value, found.se, exact, case, D_K, N_KEYS, len(sums))
+    return _row("alignment", found.value, found.se, exact, case, D_K, N_KEYS, len(blocks))
 
 
 def calculations(seed: int) -> list[dict[str, Any]]:
@@ -192,7 +202,7 @@ def calculations(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _complex_steps(function, z: np.ndarray, step: float = 1e-30) -> np.ndarray:
+def _complex_steps(function: Callable[[np.ndarray], np.ndarray], z: np.ndarray, step: float = 1e-30) -> np.ndarray:
     """Return ∂f_i/∂z_j, (..., i, j), of an analytic function without the cancellation of differences."""
     moved = z[..., None, :] + 1j * step * np.eye(z.shape[-1])
     return np.swapaxes(function(moved).imag / step, -1, -2)
@@ -225,7 +235,7 @@ def _losses(seed: int, factor: float, weights: float, rate: float) -> np.ndarray
     return np.array(losses)
 
 
-def trained_heads(heads) -> list[dict[str, Any]]:
+def trained_heads(heads: Iterable[tuple[np.ndarray, np.ndarray, float]]) -> list[dict[str, Any]]:
     """Return means over trained heads: the share of their logits within ±10, and how aligned large scores are.
 
     A head is one observation of a model's; errors are those between heads.
@@ -240,8 +250,8 @@ def trained_heads(heads) -> list[dict[str, Any]]:
     if len(found) < 2:
         return []
     shares, correlations = np.array(found).T
-    place = dict(case="trained_heads", d_k=d_k, n_blocks=len(found))
+    place: dict[str, Any] = dict(case="trained_heads", d_k=d_k, n_blocks=len(found))
     return [
-        _row("share_within", *estimates.mean(shares), None, **place),
-        _row("alignment", *estimates.mean(correlations), None, **place),
+        _row("share_within", *estimates.mean(shares), **place),
+        _row("alignment", *estimates.mean(correlations), **place),
     ]

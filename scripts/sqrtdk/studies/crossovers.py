@@ -82,7 +82,7 @@ def crossovers(
             else:
                 ratio = [_log_ratio(*pair) for pair in pairs]
                 reach = t_quantile_by_series(min(cell[2] for cell in sum(pairs, ())))
-                found = crossing(widths, *zip(*ratio, strict=True), reach)
+                found = crossing(widths, [log for log, _ in ratio], [se for _, se in ratio], reach)
         formula = frozen_crossover(n_keys) if (measure, quantity) == ("jacobian_frobenius", "median") else None
         key = dict(zip(CROSSOVER_COLUMNS, (ensemble, n_keys, measure, quantity), strict=False))
         rows.append(key | found | {"d_k_formula": formula})
@@ -123,10 +123,12 @@ def decomposition(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             continue
         parts = [_ratio(a, b) for a, b in zip((query, logits), reference, strict=True)]
         (total, total_se, exact_total), (softmax, softmax_se, exact_softmax) = parts
-        scale = factor / parse(SCALED).factor(d_k, n_keys)
+        scale = factor / parse(SCALED).constant(d_k, n_keys)
         rest = rest_se = exact_rest = None
         if total and softmax:
             rest = total / (scale * softmax)
+            assert total_se is not None
+            assert softmax_se is not None
             rest_se = rest * math.hypot(total_se / total, softmax_se / softmax)
         if exact_total and exact_softmax:
             exact_rest = exact_total / (scale * exact_softmax)

@@ -23,7 +23,6 @@ from sqrtdk.variants.notation import parse
 D_MODEL, N_HEADS, N_TOKENS, N_LAYERS = 256, 4, 64, 12
 D_K = D_MODEL // N_HEADS
 NORMS = {
-    "none": None,
     "pre_layernorm": layer_normalise,
     "post_layernorm": layer_normalise,
     "pre_rmsnorm": rms_normalise,
@@ -100,7 +99,7 @@ def one_stack(rng: np.random.Generator) -> np.ndarray:
         (layer, variant, quantity): mean q_i², its mean given the inputs, the mean variance of the logits within a row,
         its mean given the inputs, entropy over ln n, and the mean cosine of two tokens, all of a layer's inputs.
     """
-    factors = np.array([parse(variant.scaling).factor(D_K, N_TOKENS) for variant in VARIANTS])
+    factors = np.array([parse(variant.scaling).constant(D_K, N_TOKENS) for variant in VARIANTS])
     residual = np.array([variant.residual for variant in VARIANTS], dtype=float)[:, None, None]
     tokens = streams.standard_normal(rng, (N_TOKENS, D_MODEL)).astype(np.float64)
     state = np.broadcast_to(layer_normalise(tokens), (len(VARIANTS), N_TOKENS, D_MODEL))

@@ -66,7 +66,8 @@ class Initialisation:
     def draw(self, rng: np.random.Generator, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """Draw W_q and W_k, float32 (d_k, d_model)."""
         size = (shape.d_k, shape.d_model)
-        return tuple(np.float32(math.sqrt(variance)) * self._unit(rng, size) for variance in self.variances(shape))
+        query, key = (np.float32(math.sqrt(variance)) * self._unit(rng, size) for variance in self.variances(shape))
+        return query, key
 
     def _unit(self, rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
         if self.uniform:
@@ -249,7 +250,7 @@ def _unscaled(d_k: int) -> float:
 
 
 def _weights(one: Initialisation) -> Layer:
-    factor = {} if one.scaled else dict(factor=_unscaled)
+    factor: dict[str, Any] = {} if one.scaled else dict(factor=_unscaled)
     return Layer("weights", one.name, one.label, one.source, one, shapes=one.shapes, **factor)
 
 
@@ -303,7 +304,7 @@ LEARNED_G = math.log2(N_TOKENS**2 - N_TOKENS)
 """Start of a learned g after Henry et al. 2020, log₂(L² − L), for as many keys as are measured here."""
 
 
-def _head(name: str, label: str, source: str, **how) -> Layer:
+def _head(name: str, label: str, source: str, **how: Any) -> Layer:
     return Layer("heads", name, label, source, shapes=(BASE, WIDE), **how)
 
 

@@ -1,7 +1,7 @@
 """Monte Carlo of normalisers over rows of independent Gaussian logits, and of attention without such rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,7 @@ def _summary(measure: str, values: dict[str, np.ndarray]) -> dict[str, Any]:
         (estimate, se), (median, median_se) = estimates.mean(x), (None, None)
         if measure in ("null_mass", "row_sum") and null is not None and null.max() > TRUSTED_SHARE * null.sum():
             se = None
-        elif se < ROUNDING * abs(estimate):
+        elif se is not None and se < ROUNDING * abs(estimate):
             se = 0.0
     return dict(estimate=estimate, se=se, median=median, median_se=median_se)
 
@@ -157,10 +157,10 @@ def simulate_kernels(
     return rows
 
 
-def _block(rng: np.random.Generator, d_k: int, n_keys: int):
+def _block(rng: np.random.Generator, d_k: int, n_keys: int) -> Iterator[tuple[tuple[str, str, str], np.ndarray]]:
     """Yield ((attention, scaling, measure), array of values) of one block."""
     q, k, omega = (streams.standard_normal(rng, (n, d_k)).astype(np.float64) for n in (N_QUERIES, n_keys, N_FEATURES))
-    factors = {rule: parse(rule).factor(d_k, n_keys) for rule in RULES}
+    factors = {rule: parse(rule).constant(d_k, n_keys) for rule in RULES}
     additive, favor = kernels.Additive(np.full(d_k, 1 / math.sqrt(d_k))), kernels.RandomFeatures(omega)
     softmax = {rule: kernels.DotProduct().weights(q, k, c) for rule, c in factors.items()}
     for attention in (kernels.DotProduct(), kernels.RELU, kernels.ELU, favor, additive):
@@ -188,6 +188,6 @@ def _exact(d_k: int) -> dict[tuple[Any, ...], float]:
         (additive, "none", "within_row_variance"): kernels.additive_score_variance(within_row=True),
     }
     for rule in RULES:
-        factor = parse(rule).factor(d_k, LINEAR_KEYS)
+        factor = parse(rule).constant(d_k, LINEAR_KEYS)
         known[kernels.RandomFeatures.name, rule, "log_relative_second_moment"] = 2 * factor * d_k
     return known

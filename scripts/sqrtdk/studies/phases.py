@@ -45,7 +45,7 @@ def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> 
     for scaling in scalings:
         for n, averages_of in averages.items():
             for d_k in D_K:
-                factor = parse(scaling).factor(d_k, n)
+                factor = parse(scaling).constant(d_k, n)
                 found = gaussian_rows.measures(standard_normal(d_k), n, factor, averages_of)
                 if not found:  # a factor beyond the tabulated spreads
                     continue

@@ -158,19 +158,21 @@ def table(cosines: Sequence[float], scalings: Sequence[str], n_others: int, seed
     keys, capacities = [], []
     for d_k in WIDTHS:
         # A factor may depend on the number of keys, and then the law does, too.
-        laws = {(rho, None): retrieval_law(d_k, rho) for rho in cosines}
+        laws: dict[tuple[float, float | None], Power] = {(rho, None): retrieval_law(d_k, rho) for rho in cosines}
         estimates = {n: _estimates(d_k, n, cosines, scalings, n_others, seed) for n in N_KEYS}
         for rho in cosines:
             for scaling in (*scalings, None):
                 for n in N_KEYS:
-                    factor = parse(scaling).factor(d_k, n) if scaling else None
-                    if (rho, factor) not in laws:
+                    factor = parse(scaling).constant(d_k, n) if scaling else None
+                    if factor is not None and (rho, factor) not in laws:
                         laws[rho, factor] = weight_law(d_k, rho, factor)
                     row = dict(d_k=d_k, rho=rho, n_keys=n, scaling=scaling)
                     row |= dict(measure="weight" if scaling else "retrieved")
                     row |= estimates[n].get((rho, scaling), dict(estimate=None, se=None, n_rows=0, n_blocks=0))
                     row |= dict(theory=laws[rho, factor](n))
-                    keys.append(row | dict(approximation=approximation(d_k, n, rho, factor) if scaling else None))
+                    keys.append(
+                        row | dict(approximation=None if factor is None else approximation(d_k, n, rho, factor))
+                    )
                 capacities.append(_capacity(d_k, rho, scaling, laws))
     return keys, capacities
 
@@ -182,7 +184,7 @@ def _estimates(
     n_blocks = min(MAX_BLOCKS, n_others // n_keys)
     if n_blocks < MIN_BLOCKS or n_keys not in SIMULATED:
         return {}
-    factors = [parse(scaling).factor(d_k, n_keys) for scaling in scalings]
+    factors = [parse(scaling).constant(d_k, n_keys) for scaling in scalings]
     weight, retrieved = simulate(d_k, n_keys, cosines, factors, n_blocks, seed)
     found = {}
     for i, rho in enumerate(cosines):
@@ -192,11 +194,13 @@ def _estimates(
     return found
 
 
-def _capacity(d_k: int, rho: float, scaling: str | None, laws: dict[str, Any]) -> dict[str, Any]:
+def _capacity(
+    d_k: int, rho: float, scaling: str | None, laws: dict[tuple[float, float | None], Power]
+) -> dict[str, Any]:
     row = dict(d_k=d_k, rho=rho, scaling=scaling, measure="weight" if scaling else "retrieved")
-    factors = {parse(scaling).factor(d_k, n) for n in N_KEYS} if scaling else {None}
+    factors: set[float | None] = {parse(scaling).constant(d_k, n) for n in N_KEYS} if scaling else {None}
     if len(factors) > 1:
         return row | dict(capacity=None, formula=None)
     factor = factors.pop()
     capacity = laws[rho, factor].capacity()
-    return row | dict(capacity=capacity, formula=leading_capacity(d_k, rho, factor) if scaling else None)
+    return row | dict(capacity=capacity, formula=None if factor is None else leading_capacity(d_k, rho, factor))

@@ -109,7 +109,7 @@ def _row_values(q: np.ndarray, k: np.ndarray, factor: float) -> dict[tuple[str, 
     logits = factor * (q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2))
     exact = _weights(logits)
     top = logits.argmax(axis=-1)
-    values = {}
+    values: dict[tuple[str, str, str], np.ndarray] = {}
     for name, form in FORMATS.items():
         powers, naive = _naive_weights(logits, form)
         found = {
@@ -160,7 +160,7 @@ def exact(form: Format, place: str, measure: str, d_k: int, factor: float) -> fl
 
     law = score_gaussian(d_k)
 
-    def both(x: np.ndarray):
+    def both(x: float | np.ndarray) -> Any:
         return 2 * law.sf(np.asarray(x, dtype=float) / factor)
 
     if (place, measure) == ("logits", "overflow_share"):
@@ -192,7 +192,7 @@ def simulate(d_k: int, n_logits: int, seed: int) -> list[dict[str, Any]]:
     n_blocks = max(MIN_BLOCKS, min(MOST_BLOCKS, MAX_SCALARS // scalars))
     batch = max(1, BATCH_SCALARS // scalars)
     rng = streams.generator(seed, "precision", d_k)
-    factors = {rule: parse(rule).factor(d_k, N_KEYS) for rule in RULES}
+    factors = {rule: parse(rule).constant(d_k, N_KEYS) for rule in RULES}
     blocks: dict[tuple[Any, ...], list[Any]] = {}
     for first in range(0, n_blocks, batch):
         n = min(batch, n_blocks - first)

@@ -65,7 +65,7 @@ def treatment(text: str, d_k: int, n_keys: int) -> float | Variant:
 
 
 def _row_values(
-    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream
+    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream: np.random.Generator
 ) -> Iterator[tuple[float | Variant, dict[str, Any]]]:
     """Yield (treatment, measure name -> (batch, rows) array), batch by batch, of the blocks that the treatment gets."""
     if plan.piece:
@@ -105,7 +105,14 @@ def _row_values(
 
 
 def _variant_norms(
-    variant: Variant, row, upstream: np.ndarray, scores: np.ndarray, scaled, q: np.ndarray, k: np.ndarray, n_pulled: int
+    variant: Variant,
+    row: softmax.Rows,
+    upstream: np.ndarray,
+    scores: np.ndarray,
+    scaled: np.ndarray,
+    q: np.ndarray,
+    k: np.ndarray,
+    n_pulled: int,
 ) -> tuple[Any, ...]:
     """Return what gradients.norms does, for the first rows of each block, as many as `upstream` has.
 
@@ -121,15 +128,16 @@ def _variant_norms(
 
 
 def _streamed_row_values(
-    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream
+    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream: np.random.Generator
 ) -> Iterator[tuple[float, dict[str, Any]]]:
     """Do the same for rows that are never held whole, without the measures that need them whole."""
     shape, factors = (plan.batch, plan.n_queries), list(plan.shares)
     for _ in range(0, plan.most, plan.batch):
+        assert plan.piece is not None
         q, pieces = ensemble.draw_in_pieces(rng, *shape, plan.n_keys, d_k, plan.piece)
         mixing = _value_mixing(rng_upstream, *shape, d_k)
 
-        def summarised(k: np.ndarray, q: np.ndarray = q, mixing=mixing):
+        def summarised(k: np.ndarray, q: np.ndarray = q, mixing: np.ndarray = mixing) -> streaming.Summary:
             normals = streams.standard_normal(rng_upstream, (*shape, k.shape[1])).astype(np.float64)
             upstream = _both_upstream(normals, mixing)
             return streaming.summarise(factors, q @ k.swapaxes(-1, -2), upstream, k, n_pulled=plan.n_pulled)
@@ -151,11 +159,11 @@ def _by_name(norms: list[tuple[Any, ...]]) -> dict[str, np.ndarray]:
 
 
 def _simulate(
-    ensemble: Ensemble, d_k: int, plan: Plan, seed: int, *identity
+    ensemble: Ensemble, d_k: int, plan: Plan, seed: int, *identity: str | int
 ) -> dict[float | Variant, dict[str, np.ndarray]]:
     """Return treatment -> measure name -> values (blocks, rows), from the streams of this identity."""
     rng, rng_upstream = (streams.generator(seed, "softmax", *identity, part) for part in ("qk", "upstream"))
-    batches: dict[float, list[dict[str, Any]]] = {factor: [] for factor in plan.shares}
+    batches: dict[float | Variant, list[dict[str, Any]]] = {factor: [] for factor in plan.shares}
     for factor, values in _row_values(ensemble, d_k, plan, rng, rng_upstream):
         batches[factor].append(values)
     return {
@@ -195,7 +203,7 @@ def simulate_cell(
         factors = {scaling: treatment(scaling, d_k, n) for scaling in scalings}
         distinct = list(dict.fromkeys(factors.values()))
 
-        def pilot(plan: Plan, n: int = n):
+        def pilot(plan: Plan, n: int = n) -> dict[float | Variant, dict[str, np.ndarray]]:
             return _simulate(ensemble, d_k, plan, seed, name, d_k, n, "pilot")
 
         constant = not any(isinstance(factor, Variant) for factor in distinct)

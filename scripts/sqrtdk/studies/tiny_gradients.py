@@ -59,7 +59,7 @@ def simulate(d_k: int, n_blocks: int, seed: int) -> dict[tuple[str, str, str], n
         scores = streams.standard_normal(rng, shape) @ streams.standard_normal(rng, shape).swapaxes(-1, -2)
         ranked = softmax.rank(scores)
         for scaling in RULES:
-            factor = parse(scaling).factor(d_k, N_KEYS)
+            factor = parse(scaling).constant(d_k, N_KEYS)
             for arithmetic, values in (
                 ("float32", naive(np.float32(factor) * scores)),
                 ("exact", exact(ranked.soften(factor))),
@@ -103,7 +103,7 @@ def theory(d_k: int, scaling: str) -> dict[str, float]:
     logits are independent and normal; the four are two independent pairs, and ln(e^{z₂} + e^{z₃}) has the density
     ∫ f(x − ln(1 + e^w)) f(x − ln(1 + e^{−w})) dw.
     """
-    factor = parse(scaling).factor(d_k, N_KEYS)
+    factor = parse(scaling).constant(d_k, N_KEYS)
     root = math.sqrt(1 - 4 * THRESHOLD)
     limit = math.log((1 + root) ** 2 / (4 * THRESHOLD))
     shares = np.zeros(2)
@@ -124,6 +124,5 @@ def _outside(spread: float, limit: float) -> tuple[float, float]:
         # The density is even in w, so that its sum runs from the middle.
         density = (2 * pair.sum(axis=1) - pair[:, 0]) * step**2 / (2 * math.pi * spread**2)
         others = np.logaddexp(x[:, None], x)
-        return tuple(
-            float(density @ special.ndtr(place / spread) @ density) for place in (others - limit, -others - limit)
-        )
+        below, above = (density @ special.ndtr(place / spread) @ density for place in (others - limit, -others - limit))
+        return float(below), float(above)

@@ -34,14 +34,14 @@ def typical_rows(
         Rows d_k, n_keys, scaling, first_rank, last_rank (the largest weight has rank 1; more than one rank: their
         weights added up), estimate and se (mean over rows), q10, median, q90 (over rows), n_rows.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for d in d_k:
         for n in n_keys:
             n_rows = min(MAX_ROWS, max(MIN_ROWS, n_logits // n))
-            by_rule = {scaling: [] for scaling in scalings}
+            by_rule: dict[str, list[np.ndarray]] = {scaling: [] for scaling in scalings}
             for ranked in _drawn(d, n, n_rows, seed):
                 for scaling in scalings:
-                    by_rule[scaling].append(_sorted_weights(ranked.soften(parse(scaling).factor(d, n))))
+                    by_rule[scaling].append(_sorted_weights(ranked.soften(parse(scaling).constant(d, n))))
             for scaling, parts in by_rule.items():
                 rows += _summary(np.concatenate(parts), {"d_k": d, "n_keys": n, "scaling": scaling})
     return rows

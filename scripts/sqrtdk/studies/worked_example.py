@@ -53,11 +53,11 @@ def _row(
     n_keys: int,
     scaling: str,
     measure: str,
-    estimate,
+    estimate: float,
     se: float | None = None,
-    theory=None,
-    n_rows=None,
-):
+    theory: float | None = None,
+    n_rows: int | None = None,
+) -> dict[str, Any]:
     key = dict(part=part, case=case, n_keys=n_keys, scaling=scaling, measure=measure)
     return key | dict(estimate=estimate, se=se, theory=theory, n_rows=n_rows)
 
@@ -125,9 +125,9 @@ def _measured(q: np.ndarray, k: np.ndarray, upstream: np.ndarray) -> dict[tuple[
     difference = gradients.from_top(ranked.top, upstream)
     norm = np.sqrt(np.vecdot(q, q).astype(np.float64))
     spread, extent = scores.std(axis=-1, ddof=1), np.ptp(scores, axis=-1)
-    found = {}
+    found: dict[tuple[Any, ...], np.ndarray] = {}
     for scaling in RULES:
-        factor = parse(scaling).factor(D_K, scores.shape[-1])
+        factor = parse(scaling).constant(D_K, scores.shape[-1])
         row = ranked.soften(factor)
         values = {"score_spread": factor * spread, "range": factor * extent}
         values |= {name: softmax.MEASURES[name].of(row) for name in ("max_weight", "participation_ratio", "entropy")}
@@ -150,7 +150,8 @@ class _Direct:
     """Averages of rows of `n_keys` logits, integrated at each spread that is asked for."""
 
     def __init__(self, n_keys: int) -> None:
-        self.n_keys, self.known = n_keys, {}
+        self.n_keys = n_keys
+        self.known: dict[float, random_energy.Averages] = {}
 
     def __call__(self, name: str, spread: np.ndarray) -> np.ndarray:
         for s in set(spread.tolist()) - self.known.keys():
@@ -163,7 +164,7 @@ def theory(n_keys: int, scaling: str) -> dict[str, float]:
 
     The spread is the root of the mean variance within a row, and the range E‖q‖ times that of `n_keys` normal numbers.
     """
-    factor = parse(scaling).factor(D_K, n_keys)
+    factor = parse(scaling).constant(D_K, n_keys)
     x = np.arange(-9.0, 9.0, 0.05)
     extent = 0.05 * np.sum(1 - special.ndtr(x) ** n_keys - special.ndtr(-x) ** n_keys)
     length = math.sqrt(2) * math.exp(special.gammaln((D_K + 1) / 2) - special.gammaln(D_K / 2))

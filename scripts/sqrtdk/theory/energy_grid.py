@@ -158,7 +158,8 @@ class Running:
     """Moments over independent rows that come in batches, with any leading axes."""
 
     def __init__(self) -> None:
-        self.n, self.sums = 0, 0.0
+        self.n = 0
+        self.sums: np.ndarray = np.zeros(())
 
     def add(self, values: np.ndarray) -> None:
         """Add a batch (..., rows)."""
@@ -202,7 +203,7 @@ def simulate(n_keys: int, spreads: Sequence[float], seed: int, n_draws: int = N_
     """
     n_rows = _n_rows(n_draws, n_keys if n_keys <= MOST_PLAIN else TOP + round((4 - FAR_BELOW) / CELL))
     running, norms = _simulate_rows(n_keys, spreads, streams.generator(seed, "random_energy", n_keys), n_rows)
-    found = {measure: [x[:, i] for x in running.summary()] for i, measure in enumerate(ROW_MEASURES)}
+    found = {measure: tuple(x[:, i] for x in running.summary()) for i, measure in enumerate(ROW_MEASURES)}
     counts = dict.fromkeys(found, n_rows)
     if n_keys <= MOST_SPECTRAL:
         counts["spectral_square"] = _n_rows(n_draws // SPECTRAL_SHARE, max(n_keys, 64))
@@ -212,7 +213,8 @@ def simulate(n_keys: int, spreads: Sequence[float], seed: int, n_draws: int = N_
     for i, s in enumerate(spreads):
         key = dict(n_keys=n_keys, logit_std=float(s))
         for measure, summary in found.items():
-            rows.append(key | _estimate(measure, *(float(x[i]) for x in summary), counts[measure]))
+            mean, error, skewness = (float(x[i]) for x in summary)
+            rows.append(key | _estimate(measure, mean, error, skewness, counts[measure]))
         centre, se = median(norms[i])
         rows.append(
             key | dict(measure="jacobian_median", estimate=centre, se=se, n_rows=n_rows, trusted=True, precise=None)

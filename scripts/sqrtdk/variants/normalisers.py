@@ -122,13 +122,17 @@ class Softmax(Normaliser):
 class _WithSink(Normaliser):
     """Softmax with one more logit b that belongs to no key, whose weight is dropped."""
 
+    @abc.abstractmethod
+    def sink(self) -> float:
+        """Return b."""
+
     def _all(self, z: np.ndarray) -> np.ndarray:
-        return softmax.softmax(np.concatenate([z, np.full((*z.shape[:-1], 1), float(self.b))], axis=-1))
+        return softmax.softmax(np.concatenate([z, np.full((*z.shape[:-1], 1), self.sink())], axis=-1))
 
     def weights(self, z: np.ndarray) -> np.ndarray:
         return self._all(z)[..., :-1]
 
-    def null_mass(self, z: np.ndarray) -> np.ndarray | None:
+    def null_mass(self, z: np.ndarray) -> np.ndarray:
         return self._all(z)[..., -1]
 
     def slopes(self, z: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
@@ -137,7 +141,7 @@ class _WithSink(Normaliser):
     def exact(self, n_keys: int, spread: float) -> dict[str, float]:
         from sqrtdk.theory import normaliser_averages
 
-        return {"support": float(n_keys)} | normaliser_averages.sink(n_keys, spread, self.b)
+        return {"support": float(n_keys)} | normaliser_averages.sink(n_keys, spread, self.sink())
 
 
 @register
@@ -149,7 +153,9 @@ class Softmax1(_WithSink):
     label: ClassVar[str] = "softmax$_1$"
     formula: ClassVar[str] = r"p_j = \frac{e^{z_j}}{1 + \sum_l e^{z_l}}"
     source: ClassVar[str] = "Miller 2023"
-    b: ClassVar[float] = 0.0
+
+    def sink(self) -> float:
+        return 0.0
 
 
 @register
@@ -160,6 +166,9 @@ class Sink(_WithSink):
     formula: ClassVar[str] = r"p_j = \frac{e^{z_j}}{e^b + \sum_l e^{z_l}}"
     source: ClassVar[str] = "OpenAI 2025 (gpt-oss): one learned logit for each head"
     b: float = parameter("logit of the sink, which is learned", default=0.0, low=-1e4, high=1e4)
+
+    def sink(self) -> float:
+        return float(self.b)
 
 
 @register

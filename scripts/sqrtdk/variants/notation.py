@@ -44,13 +44,21 @@ class Variant:
     scaling: Scaling
     values: tuple[Any, ...]
     transforms: tuple[tuple[Transform, float], ...] = ()
-    normaliser: object | None = None
+    normaliser: Any = None
+    """A `Normaliser`, or None for softmax; their module is loaded only where one is named."""
 
     def factor(self, d_k: int, n_keys: int) -> float | None:
         """Return the constant that multiplies q·k, or None where it depends on the data or more is done to it."""
         if self.scaling.factor is None or self.transforms or self.normaliser is not None:
             return None
         return self._number(self.scaling.factor, d_k, n_keys)
+
+    def constant(self, d_k: int, n_keys: int) -> float:
+        """Return `factor` of a rule that is known to be one; VariantError where it depends on the data."""
+        factor = self.factor(d_k, n_keys)
+        if factor is None:
+            raise VariantError(f"{self.text} multiplies scores by no constant")
+        return factor
 
     def _number(self, function: Callable[..., float], d_k: int, n_keys: int) -> float:
         return float(function(d_k, n_keys, **dict(self.values)))
@@ -63,6 +71,7 @@ class Variant:
             return self._number(rule.factor, d_k, n_keys) * scores
         if rule.cosine is not None:
             return self._number(rule.cosine, d_k, n_keys) * scores / (_norm(q) * _norm(k).swapaxes(-1, -2))
+        assert rule.size is not None  # a rule is a factor, a cosine or a size
         flat = _flat(scores) if rule.rows else scores
         return (flat / _divisor(rule.size, flat)).reshape(scores.shape)
 
@@ -126,6 +135,7 @@ class Variant:
 
     def _score_gradient(self, scores: np.ndarray, g: np.ndarray) -> np.ndarray:
         """Return ∂L/∂S through a size h: z = S/h(S), so it is (g − (g·z) ∇h)/h."""
+        assert self.scaling.size is not None
         size = getattr(sizes, self.scaling.size)
         flat, flat_g = (_flat(scores), _flat(g)) if self.scaling.rows else (scores, g)
         h = _divisor(self.scaling.size, flat)
@@ -140,7 +150,9 @@ class Variant:
         if rule.size is not None:
             known = None if self.transforms else getattr(sizes, rule.size).unit_variance(n_keys)
             return None if known is None or not np.isfinite(known) else known**0.5
-        number = self._number(rule.factor or rule.cosine, d_k, n_keys)
+        function = rule.factor or rule.cosine
+        assert function is not None
+        number = self._number(function, d_k, n_keys)
         if not self.transforms:
             return number * (d_k**0.5 if rule.factor else d_k**-0.5)
         if rule.factor is None:
@@ -287,7 +299,7 @@ def _bind(name: str, parameters: Sequence[Parameter], given: dict[str, str]) -> 
     return tuple(values)
 
 
-def _spell(name: str, parameters: Sequence[Parameter], values: Sequence[float]) -> str:
+def _spell(name: str, parameters: Sequence[Parameter], values: Sequence[tuple[str, float]]) -> str:
     changed = [
         f"{key}={number_text(value)}" for (key, value), p in zip(values, parameters, strict=True) if value != p.default
     ]
