@@ -39,7 +39,7 @@ def second(normaliser, support):
         return e / anp.sum(e)
 
     def with_sink(z):
-        return anp.exp(z) / (math.exp(normaliser.b) + anp.sum(anp.exp(z)))
+        return anp.exp(z) / (math.exp(normaliser.sink()) + anp.sum(anp.exp(z)))
 
     def sparse(z):
         return inside * (z - (anp.sum(inside * z) - 1) / inside.sum())
