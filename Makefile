@@ -1,7 +1,7 @@
 # Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
-.PHONY: report quick plan test test-cluster lint bench docs release-check readme runtime dev clean help
+.PHONY: report quick plan test test-cluster test-frameworks lint bench docs release-check readme runtime dev clean help
 # Targets make and remove what lies in the current folder (which macOS reads as makefile).
 ifeq ($(filter Makefile makefile,$(lastword $(MAKEFILE_LIST))),)
 $(error This Makefile is of another folder, so nothing is made or removed here: make -C ITS_FOLDER TARGET)
@@ -27,6 +27,9 @@ test: dev ## unit, workflow and report tests
 test-cluster: ## the same results on a Slurm that is installed on this machine (Debian, root)
 	@sh scripts/setup_environment.sh requirements-cluster.txt
 	@$(PY) tests/cluster/check_slurm.py $(ARGS)
+
+test-frameworks: ## capture and monitor on models of a PyTorch that PYTHON has, in five minutes
+	@PYTHON="$(PYTHON)" sh tests/frameworks/run.sh $(ARGS)
 
 lint: dev ## style, types and room contracts of the Python code, style of the workflow
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy

@@ -10,21 +10,14 @@ EXPECTED = {
 }
 """Names in configurations, and value -> what multiplies q·k."""
 WIDTHS = ("embed_dim", "hidden_size", "d_model", "n_embd", "dim")
-CLOSE = 1e-2
 
 
-def expected_scale(module, d_k: int, gains, rotations: set[float]) -> tuple[float, str] | None:
-    """Return the scale that a module's configuration names and that name, or None.
-
-    gains: what q and k were multiplied by. rotations: what rotary embeddings of the model multiply them by.
-    """
+def expected_scale(module, d_k: int) -> tuple[float, str] | None:
+    """Return the scale that a module's configuration names and that name, or None."""
     config = getattr(module, "config", None)
     for name, rule in EXPECTED.items():
         if value := _positive(getattr(config, name, None)):
             return rule(value), f"{name} = {value:g}"
-    for factor in rotations:
-        if all(gain is not None and abs(gain / factor - 1) < CLOSE for gain in gains):
-            return factor**2 / math.sqrt(d_k), f"attention_scaling = {factor:.4g} of the rotary embedding (YaRN)"
     rope = getattr(config, "rope_parameters", None) or {}
     factor, all_dim = (_positive(rope.get(name)) for name in ("factor", "mscale_all_dim"))
     if factor and factor > 1 and all_dim:
@@ -39,11 +32,14 @@ def _positive(value) -> float | None:
     return float(value) if number else None
 
 
-def width_of_model(module) -> int | None:
-    """Return the width of the model that a module or its configuration names, or None."""
-    for owner in (module, getattr(module, "config", None)):
-        for name in WIDTHS:
-            value = getattr(owner, name, None)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
+def width_of_model(module, projected: int | None, least: int) -> int | None:
+    """Return the width of the model: a module's, that of its projections' inputs, its configuration's, or None.
+
+    projected: width of the input of a projection, which is that of a low rank where it is below `least`.
+    """
+    named = [[getattr(owner, name, None) for name in WIDTHS] for owner in (module, getattr(module, "config", None))]
+    wide = [projected] if projected and projected >= least else []
+    for value in (*named[0], *wide, *named[1]):
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
     return None

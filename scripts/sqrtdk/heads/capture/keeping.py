@@ -40,23 +40,23 @@ class Keeper:
     def _call(self, path: str, layer: int | None, seen: Seen, projections: list[Projection]) -> Call:
         wanted, options = self.wanted, seen.options or {}
         q, k = four_axes(seen.q, seen.k, seen.module, seen.logits)
-        n, m = q.shape[-2], k.shape[-2]
+        n_heads, n, m = q.shape[1], q.shape[2], k.shape[2]
         gains, width = self._gains(q, k, seen, projections)
         cap = _number(options.get("softcap"))
         sinks = options.get("s_aux")
         mask = _four(seen.mask, q, m)
         logits = None if seen.logits is None else seen.logits.reshape(*q.shape[:-1], seen.logits.shape[-1])[..., :m]
-        scale, source, poor = self._scale(path, seen, q, k, mask, cap, logits)
+        scale, source, more = self._scale(path, seen, q, k, mask, cap, logits)
         mask, causal, positions = _plain_mask(mask, seen.causal, n, m)
         # A mask that softmax saw and nobody was handed is in the logits.
         hidden = logits is not None and seen.options is None
-        if hidden and not poor:
+        if hidden and not more:
             mask, causal, positions = _plain_mask(logits > MASKED, False, n, m)
         rows = self._rows(n)
-        heads = self._heads(q.shape[1])
-        k = ungrouped(k, q.shape[1])
+        heads = self._heads(n_heads)
+        k = ungrouped(k, n_heads)
         if heads is not None:
-            k = k[:, heads // (q.shape[1] // k.shape[1])]
+            k = k[:, heads // (n_heads // k.shape[1])]
             q = q[:, heads]
             mask = mask if mask is None or mask.shape[1] == 1 else mask[:, heads]
             logits = None if logits is None else logits[:, heads]
@@ -80,14 +80,14 @@ class Keeper:
             _whole(options.get("sliding_window")),
             cap,
             None if sinks is None else as_numpy(sinks.reshape(-1), False)[0],
-            as_numpy(logits, False)[0] if logits is not None and (wanted.scores or poor) else None,
+            as_numpy(logits, False)[0] if logits is not None and (wanted.scores or more) else None,
             positions,
             None if heads is None else tuple(heads.tolist()),
             layer,
             type(seen.module).__name__ if seen.module is not None else "",
             q_array[1] + k_array[1],
-            expected_scale(seen.module, q.shape[-1], gains, self.places.rotations),
-            width_of_model(seen.module) or width,
+            expected_scale(seen.module, q.shape[-1]),
+            width_of_model(seen.module, width, n_heads * q.shape[-1]),
         )
 
     def _gains(self, q, k, seen: Seen, projections: list[Projection]):
@@ -95,26 +95,31 @@ class Keeper:
             return (1.0, 1.0), None
         found = [gain_of(x, projections) for x in (q, k)]
         width = next((one.width for one in found if one is not None), None)
-        return tuple(None if one is None else one.gain for one in found), width
+        gains = [None if one is None else one.gain for one in found]
+        for factor in self.places.rotations:
+            # What YaRN multiplies both by is of the positions, and no scale.
+            if all(gain is not None and abs(gain / factor - 1) < AGREES for gain in gains):
+                gains = [1.0, 1.0]
+        return tuple(gains), width
 
     def _scale(self, path, seen, q, k, mask, cap, logits) -> tuple[float | None, str, bool]:
-        """Return the scale, where it comes from, and whether q·k fails to explain the logits."""
+        """Return the scale, where it comes from, and whether more than q·k is in the logits."""
         given = _number(seen.scale)
         usual = (given, "argument") if given is not None else (q.shape[-1] ** -0.5, "default")
         if logits is None:
             known = given is not None or seen.fused or seen.options is not None
             return (*(usual if known else (None, "unknown")), False)
-        slope, explained = measured_scale(q, k, logits, mask, cap)
-        if not explained:
+        slope = measured_scale(q, k, logits, mask, cap)
+        if not slope.known:
             return (*(usual if seen.options is not None else (None, "unknown")), True)
         if seen.options is not None:
-            if abs(slope - usual[0]) <= AGREES * abs(usual[0]):
-                return (*usual, False)
+            if abs(slope.scale - usual[0]) <= AGREES * abs(usual[0]):
+                return (*usual, slope.biased)
             words = "was given" if given is not None else "would have by default"
             self.capture.notes.append(
-                f"{path}: attention {words} a scale of {usual[0]:.6g}, and its scores show {slope:.6g}"
+                f"{path}: attention {words} a scale of {usual[0]:.6g}, and its scores show {slope.scale:.6g}"
             )
-        return slope, "measured", False
+        return slope.scale, "measured", slope.biased
 
     def _rows(self, n: int) -> torch.Tensor | None:
         if self.wanted.tokens is None or n <= self.wanted.tokens:

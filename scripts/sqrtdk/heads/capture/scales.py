@@ -8,6 +8,7 @@ from sqrtdk.heads.capture.watching import Projection
 
 ROWS = 32
 """Queries from which a scale is measured; it is one number."""
+SEQUENCES = 4
 MASKED = -5000.0
 EXPLAINED = 0.999
 """Share of the logits' variance within rows that q·k has to explain, for the slope to be the scale."""
@@ -16,33 +17,60 @@ STEADY = 2e-3
 TOKENS = 64
 
 
-def measured_scale(q, k, logits, mask=None, cap: float | None = None) -> tuple[float, bool]:
-    """Return the slope of logits on q·k within rows, without the part that a mask adds, and whether it explains them.
+@dataclass(frozen=True)
+class Slope:
+    """The slope of logits on q·k within rows, whether it is the scale, and whether a bias beside q·k was left out."""
+
+    scale: float
+    known: bool
+    biased: bool = False
+
+
+def measured_scale(q, k, logits, mask=None, cap: float | None = None) -> Slope:
+    """Measure the scale from logits, without the part that a mask adds.
+
+    Where q·k explains less, sequences of a batch are compared: what positions add is the same in all of them.
 
     q (batch, head, query, d_k), k (batch, kv_head, key, d_k), logits (batch, head, query, key).
     """
     rows = slice(None, None, max(1, -(-q.shape[2] // ROWS)))
-    q, z = q[:1, :, rows].double(), logits[:1, :, rows].double()
-    k = k[:1].double().repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+    some = slice(SEQUENCES)
+    q, z = q[some, :, rows].double(), logits[some, :, rows].double()
+    k = k[some].double().repeat_interleave(q.shape[1] // k.shape[1], dim=1)
     x = q @ k.mT
     allowed = z > MASKED
-    if mask is not None and mask.dtype != torch.bool:
-        added = mask[:1] if mask.shape[2] == 1 else mask[:1, :, rows]
-        allowed = allowed & (added > MASKED)
-        z = z - torch.where(added > MASKED, added, 0.0)
-    elif mask is not None:
-        allowed = allowed & (mask[:1] if mask.shape[2] == 1 else mask[:1, :, rows])
+    if mask is not None:
+        part = (mask if mask.shape[2] == 1 else mask[:, :, rows])[some]
+        if mask.dtype == torch.bool:
+            allowed = allowed & part
+        else:
+            allowed = allowed & (part > MASKED)
+            z = z - torch.where(part > MASKED, part, 0.0)
     if cap:
         # A row whose maximum was subtracted first cannot be told from here; a cap and sinks do not come together.
         z = cap * torch.atanh((z / cap).clamp(-1 + 1e-6, 1 - 1e-6))
     allowed = allowed & x.isfinite() & z.isfinite()
-    count = allowed.sum(-1, keepdim=True).clamp(min=1)
-    x, z = (torch.where(allowed, one, 0.0) for one in (x, z))
-    x, z = (torch.where(allowed, one - one.sum(-1, keepdim=True) / count, 0.0) for one in (x, z))
+    slope, explained = _regress(_centred(x, allowed, -1), _centred(z, allowed, -1))
+    if explained >= EXPLAINED:
+        return Slope(slope, True)
+    if len(x) > 1:
+        shared = allowed.all(dim=0, keepdim=True).expand_as(allowed)
+        x, z = (_centred(one, shared, 0) for one in (x, z))
+        slope, explained = _regress(_centred(x, shared, -1), _centred(z, shared, -1))
+    return Slope(slope, explained >= EXPLAINED, True)
+
+
+def _centred(x, allowed, axis: int):
+    """Return x without its means along an axis, 0 where it is not allowed."""
+    x = torch.where(allowed, x, 0.0)
+    return torch.where(allowed, x - x.sum(axis, keepdim=True) / allowed.sum(axis, keepdim=True).clamp(min=1), 0.0)
+
+
+def _regress(x, z) -> tuple[float, float]:
     xx, xz, zz = float((x * x).sum()), float((x * z).sum()), float((z * z).sum())
-    if not xx > 0 or not zz > 0:
-        return 0.0, bool(xx > 0)
-    return xz / xx, xz * xz / (xx * zz) >= EXPLAINED
+    if not xx > 0:
+        return 0.0, 0.0
+    return xz / xx, xz * xz / (xx * zz) if zz > 0 else 1.0
 
 
 @dataclass(frozen=True)
