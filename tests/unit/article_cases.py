@@ -100,7 +100,11 @@ def say(language: str, recorded: set[str] | None = None) -> texts.Words:
 VERDICTS = ("larger", "level", "smaller")
 SIZE = {"larger": 2.0, "level": 1.0, "smaller": 0.5}
 AT = {"ensemble": "gaussian", "d_k": 64, "n_keys": 64}
-EMPTY = frames()["training_verdicts"].head(0)
+
+
+def untrained() -> pd.DataFrame:
+    """Return a table of verdicts on training that holds none."""
+    return _frames()["training_verdicts"].head(0)
 
 
 TOLD = {
@@ -205,7 +209,7 @@ FIVE = {
         for rms, median in itertools.product(VERDICTS, repeat=2)
     }
     | {"one_rule": one_rule},
-    "training": verdicts("none") | {"none": lambda: frames(training_verdicts=EMPTY)},
+    "training": verdicts("none") | {"none": lambda: frames(training_verdicts=untrained())},
 }
 INNER = {
     ("why", "exponent"): {

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from article_cases import (
     CONFIGURATION,
-    EMPTY,
     FIVE,
     INNER,
     ON_THE_PAGE,
@@ -25,6 +24,7 @@ from article_cases import (
     setting,
     shipped,
     told,
+    untrained,
 )
 
 from sqrtdk.figures import catalogue
@@ -118,11 +118,11 @@ def test_what_is_not_in_the_run_is_left_out():
     bare = frames(
         real_heads=frames()["real_heads"].head(0),
         planted_capacity=frames()["planted_capacity"].head(0),
-        training_verdicts=EMPTY,
+        training_verdicts=untrained(),
         training_summary=frames()["training_summary"].head(0),
         freezing_frontier=frames()["freezing_frontier"].head(0),
     )
-    longer = {"training_verdicts": EMPTY}
+    longer = {"training_verdicts": untrained()}
     assert asked("heads", bare) == ()
     assert "heads" not in [point.name for point in questions.questions(bare, longer, setting(bare))]
     assert len(asked("root", bare, longer)) == 1

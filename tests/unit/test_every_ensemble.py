@@ -72,8 +72,9 @@ SPECS = TELLING + [
 CASES = [
     (spec, d_k)
     for spec in SPECS
-    for d_k in widths(ensembles.build(spec), 2, 6, 32)
-    if not ensembles.build(spec).undefined_at(d_k)
+    for ensemble in [ensembles.build(spec)]
+    for d_k in widths(ensemble, 2, 6, 32)
+    if not ensemble.undefined_at(d_k)
 ]
 WIDE = 2**11
 

@@ -7,6 +7,7 @@ a figure module, imports nothing heavy.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 from collections.abc import Mapping
@@ -57,7 +58,8 @@ class Figure(Protocol):
         """Say what it shows."""
 
 
-def names() -> list[str]:
+@functools.cache
+def names() -> tuple[str, ...]:
     """Return the names of all figures in the order of their numbers."""
     numbers: dict[int, str] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
@@ -68,7 +70,7 @@ def names() -> list[str]:
             numbers[int(found[1])] = name
         elif _DESCRIBES.search(text):
             raise ValueError(f"the figure {name} has no line NUMBER = <its place in the report>")
-    return [numbers[number] for number in sorted(numbers)]
+    return tuple(numbers[number] for number in sorted(numbers))
 
 
 def load(name: str) -> Figure:

@@ -12,6 +12,9 @@ from sqrtdk.words.mathml import MissingPart, glued, mathml, prose
 from sqrtdk.words.phrases import Phrases
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Ten times as fast where PyYAML was built with libyaml."""
+
 
 def tree(sources: Mapping[str, str], language: str) -> dict[str, Any]:
     """Return the words of a language from the report's sources, all `words/<language>/*.yaml`; no key stands twice.
@@ -22,7 +25,7 @@ def tree(sources: Mapping[str, str], language: str) -> dict[str, Any]:
     owner: dict[str, str] = {}
     for name in sorted(sources):
         if re.fullmatch(rf"words/{re.escape(language)}/[\w-]+\.yaml", name):
-            for key, entry in (yaml.safe_load(sources[name]) or {}).items():
+            for key, entry in (yaml.load(sources[name], Loader=LOADER) or {}).items():
                 if key in found:
                     raise ValueError(f"{name} and {owner[key]} both hold the words {key!r}")
                 found[key], owner[key] = entry, name
