@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqrtdk.heads.monitor import ScoreError as ScoreError
     from sqrtdk.heads.monitor import check_scores as check_scores
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 _MODULES = {
     **dict.fromkeys(("AttentionMonitor", "ScoreError", "check_scores"), "heads.monitor"),
     **{"InputError": "heads.errors", "audit": "heads.judgement", "capture": "heads.capture.entry"},
