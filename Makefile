@@ -1,7 +1,7 @@
 # Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
-.PHONY: report quick plan test test-cluster test-frameworks lint bench docs release-check readme runtime dev clean help
+.PHONY: report quick plan test test-fast test-cluster test-frameworks lint bench docs release-check readme runtime dev clean help
 # Targets make and remove what lies in the current folder (which macOS reads as makefile).
 ifeq ($(filter Makefile makefile,$(lastword $(MAKEFILE_LIST))),)
 $(error This Makefile is of another folder, so nothing is made or removed here: make -C ITS_FOLDER TARGET)
@@ -23,6 +23,10 @@ plan: runtime ## what a run will take, before it runs (ARGS="--configfile config
 
 test: dev ## unit, workflow and report tests
 	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+test-fast: dev ## what an edit breaks most often, in a minute: no browser, no LaTeX, no run of the pipeline
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -m "not slow and not latex and not browser" \
+		--durations 10 --durations-min 1 tests/unit $(ARGS)
 
 test-cluster: ## the same results on a Slurm that is installed on this machine (Debian, root)
 	@sh scripts/setup_environment.sh requirements-cluster.txt

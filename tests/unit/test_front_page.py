@@ -1,8 +1,9 @@
-"""README.md: its numbers are the generated ones, and the places and commands that it names exist."""
+"""README.md: its numbers are the generated ones. Places and commands that it and CONTRIBUTING.md name exist."""
 
 import hashlib
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 PYTHONS = {"3.11", "3.12", "3.13"}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TYPED = README.partition(write_readme_numbers.START)[0] + README.partition(write_readme_numbers.END)[2]
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 REPORT = ROOT / "report"
 
 
@@ -30,18 +32,23 @@ def test_no_measured_number_is_typed_on_the_front_page():
     assert not re.search(r"\d\s*(%|times|seconds|minutes)", TYPED)
 
 
-def test_front_page_names_places_and_targets_that_exist():
-    quoted = re.findall(r"`([^`\n]+)`", TYPED)
+@pytest.mark.parametrize("text", [TYPED, GUIDE], ids=["README.md", "CONTRIBUTING.md"])
+def test_places_and_targets_that_are_named_exist(text):
+    quoted = re.findall(r"`([^`\n]+)`", text)
     places = {place for place in quoted if re.fullmatch(r"[\w./-]*(/|\.\w+)|Snakefile|LICENSE", place)}
     roots = (ROOT, ROOT / "config", ROOT / "tests", ROOT / "scripts" / "sqrtdk")
     absent = {place for place in places if not any((root / place).exists() for root in roots)}
     assert {place for place in absent if not place.startswith(("results/", ".venv", "scipy."))} == set()
-    first_cells = [line.split("|")[1] for line in TYPED.splitlines() if line.startswith("| `")]
-    rooms = {word for cell in first_cells for word in re.findall(r"`(\w+)`", cell)}
-    library = {path.stem for path in (ROOT / "scripts" / "sqrtdk").iterdir()}
-    assert rooms - {"Snakefile"} <= library
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert set(re.findall(r"\bmake (\w+)\b(?=[`\s])", TYPED)) <= set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z][\w-]*)\b(?=[`\s])", text)) <= targets
+
+
+def test_the_map_has_the_rooms_in_the_order_of_their_contract():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (layers,) = (contract["layers"] for contract in declared["contracts"] if contract["type"] == "layers")
+    rooms = re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)
+    assert rooms == [room for layer in reversed(layers) for room in layer.split(" | ")]
 
 
 def leaves(tree: dict, key: str = "") -> dict[str, str]:

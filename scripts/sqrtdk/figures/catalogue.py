@@ -58,8 +58,7 @@ class Figure(Protocol):
         """Say what it shows."""
 
 
-@functools.cache
-def names() -> tuple[str, ...]:
+def names() -> list[str]:
     """Return the names of all figures in the order of their numbers."""
     numbers: dict[int, str] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
@@ -70,9 +69,10 @@ def names() -> tuple[str, ...]:
             numbers[int(found[1])] = name
         elif _DESCRIBES.search(text):
             raise ValueError(f"the figure {name} has no line NUMBER = <its place in the report>")
-    return tuple(numbers[number] for number in sorted(numbers))
+    return [numbers[number] for number in sorted(numbers)]
 
 
+@functools.cache
 def load(name: str) -> Figure:
     """Return the module of a figure; an unknown name raises ValueError with the names that exist."""
     if name not in names():
