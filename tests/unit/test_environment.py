@@ -177,25 +177,28 @@ def test_make_from_elsewhere_removes_nothing(project, neighbour):
     assert (other / "results/kept").exists()
 
 
-def continuous_integration(folder: Path, code: int, cwd: Path, **inherited: str) -> subprocess.CompletedProcess:
-    """Run .ci/run in a folder where what it needs is there and the tests end with an exit code."""
+def continuous_integration(
+    folder: Path, code: int, cwd: Path, linted: int = 0, **inherited: str
+) -> subprocess.CompletedProcess:
+    """Run .ci/run in a folder where what it needs is there, and checks and tests end with their exit codes."""
     (folder / ".ci").mkdir(parents=True)
     (folder / "bin").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
     browser = folder / "bin" / "chromium"
     browser.write_text("#!/bin/sh\n")
     browser.chmod(0o755)
-    (folder / "Makefile").write_text(f"test:\n\t@echo '== summary =='; exit {code}\n")
+    recipes = f"lint:\n\t@exit {linted}\ntest:\n\t@echo '== summary =='; exit {code}\n"
+    (folder / "Makefile").write_text(recipes)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     environment["PATH"] = f"{browser.parent}{os.pathsep}{environment['PATH']}"
     command = ["bash", str((folder / ".ci" / "run").relative_to(cwd))]
     return subprocess.run(command, cwd=cwd, env=environment | inherited, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("code", [0, 1, 5])
-def test_continuous_integration_ends_with_the_summary_and_the_exit_code_of_pytest(tmp_path, code):
-    finished = continuous_integration(tmp_path, code, tmp_path)
-    assert finished.returncode == code
+@pytest.mark.parametrize(("code", "linted", "ends"), [(0, 0, 0), (1, 0, 1), (5, 0, 5), (5, 1, 5), (0, 1, 2)])
+def test_continuous_integration_ends_with_the_summary_and_the_exit_code_of_pytest(tmp_path, code, linted, ends):
+    finished = continuous_integration(tmp_path, code, tmp_path, linted)
+    assert finished.returncode == ends
     assert finished.stdout.splitlines()[-1] == "== summary =="
 
 
