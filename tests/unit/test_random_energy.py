@@ -28,7 +28,6 @@ def test_shares_add_up(n_keys, spread):
 @pytest.mark.parametrize("spread", SPREADS)
 def test_two_keys_are_one_logistic_integral(spread):
     """With two keys p₁ is the logistic function of a normal gap of variance 2s²."""
-
     sd = math.sqrt(2) * spread
     gap, step = np.linspace(-12 * sd, 12 * sd, 200_001, retstep=True)
     weight = stats.norm.pdf(gap, scale=sd) * step

@@ -149,7 +149,7 @@ class Test:
 
 
 def near(estimate: Estimate, expected: float, margin: float) -> Test:
-    """The claim says that the statistic is this value, within a margin in its own unit."""
+    """Ask whether the statistic is this value, within a margin in its own unit."""
     return Test(estimate, NEAR, expected, margin)
 
 
@@ -199,7 +199,7 @@ def every(*tests: Test) -> Outcome:
 
 
 def under(condition: Test, otherwise: Test) -> Outcome:
-    """The same test where a condition is met, and where it is not."""
+    """Ask a test where a condition is met, and where it is not."""
     return Outcome((condition,), otherwise)
 
 

@@ -144,7 +144,7 @@ def without_removed(entry: object) -> object:
 
 
 def is_removed(key: object, value: object) -> bool:
-    """True for what takes an entry out: YAML's null, and the text that `--config 'ensembles={aligned: null}'` gives.
+    """Say what takes an entry out: YAML's null, and the text that `--config 'ensembles={aligned: null}'` gives.
 
     `{rho:1}`, with no space after the colon, is a key without a value too: only a plain name can be taken out.
     """

@@ -34,8 +34,11 @@ _BROKEN += (NotImplementedError, RuntimeError, struct.error, MemoryError, Overfl
 
 @dataclass(frozen=True)
 class Tensor:
-    """An array in a file. `key` is its name there, `map` opens it anew each time, `bfloat16` says that its integers
-    are the upper halves of float32."""
+    """An array in a file.
+
+    `key` is its name there, `map` opens it anew each time, `bfloat16` says that its integers are the upper halves of
+    float32.
+    """
 
     file: Path
     key: str

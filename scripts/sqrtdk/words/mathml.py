@@ -161,9 +161,9 @@ def _space(width: str) -> str:
 
 
 def mathml(tex: str, values: Mapping[str, object] | None = None, display: bool = False) -> Markup:
-    """Return a formula written in a small subset of TeX as presentation MathML.
+    r"""Return a formula written in a small subset of TeX as presentation MathML.
 
-    `\\value{name}` inserts one of `values` as a number. A displayed formula carries its TeX source as an annotation.
+    `\value{name}` inserts one of `values` as a number. A displayed formula carries its TeX source as an annotation.
     Raises ValueError for a command that is not known, MissingPart for a value that is not given.
     """
     body = _Formula(tex, values or {}).row("")

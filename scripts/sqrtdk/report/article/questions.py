@@ -143,7 +143,7 @@ def twice(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
 
 
 def small_test(frames: dict[str, pd.DataFrame], setting: Setting) -> tuple[Sentence, ...]:
-    """A small test: how far one product scatters, what the usual variance has for its mean, and what it takes."""
+    """Make a small test: how far one product scatters, what the usual variance has for its mean, and what it takes."""
     values = {
         "small": str(SMALL),
         "told": f"{TOLD:g}",
