@@ -5,12 +5,21 @@ import math
 
 import numpy as np
 
-from sqrtdk.sampling import streams
+from sqrtdk.sampling import ensembles, streams
 
 
 def spec_id(spec: dict) -> str:
     """Name a specification in the list of tests."""
     return "-".join(str(value) for value in spec.values())
+
+
+def with_every_family(specs: list[dict]) -> list[dict]:
+    """Return specifications, and behind them the examples of each family that has none there."""
+    present = {spec["family"] for spec in specs}
+    others = {name: family for name, family in ensembles.families().items() if name not in present}
+    found = [*specs, *({"family": name, **example} for name in others for example in others[name].examples)]
+    assert {spec["family"] for spec in found} >= set(ensembles.families())
+    return found
 
 
 def widths(ensemble, *wanted: int) -> list[int]:

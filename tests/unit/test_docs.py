@@ -14,7 +14,12 @@ import write_docs
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", write_docs.DOCUMENTS)
+# The plans are computed, which takes some seconds.
+SLOW = {"docs/scaling.md": pytest.mark.slow}
+EACH = [pytest.param(name, marks=SLOW.get(name, ())) for name in write_docs.DOCUMENTS]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_generated_documents_are_up_to_date(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert write_docs.DOCUMENTS[name](text) == text, "run make docs"
@@ -44,6 +49,7 @@ def test_documents_are_written_and_then_up_to_date(tree):
     assert write_docs.main(["--check"]) == 0
 
 
+@pytest.mark.slow
 def test_what_a_release_needs_is_said_for_each_kind(tmp_path, monkeypatch):
     for name in ("docs", "resources", "report/words", "config", "workflow/schemas"):
         shutil.copytree(ROOT / name, tmp_path / name)
@@ -71,6 +77,7 @@ def test_what_a_release_needs_is_said_for_each_kind(tmp_path, monkeypatch):
     assert "words/en" not in found
 
 
+@pytest.mark.slow
 def test_the_programs_run_by_themselves():
     for name, code in (("write_docs.py", "--check"), ("check_release.py", "")):
         command = [sys.executable, str(ROOT / "scripts" / name), *filter(None, [code])]

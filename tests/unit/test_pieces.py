@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from config_help import ROOT
-from ensemble_cases import spec_id
+from ensemble_cases import spec_id, with_every_family
 
 from sqrtdk.config.validation import specification
 from sqrtdk.rows import plan as row_plan
@@ -23,7 +23,7 @@ SPECS += [
     {"family": "fixed_weights_rmsnorm"},
     {"family": "fixed_weights_layernorm"},
 ]
-BUILT = [(spec, ensembles.build(spec)) for spec in SPECS]
+BUILT = [(spec, ensembles.build(spec)) for spec in with_every_family(SPECS)]
 INDEPENDENT = [spec for spec, ensemble in BUILT if ensemble.independent_keys]
 SHARED = [spec for spec, ensemble in BUILT if not ensemble.independent_keys]
 WIDTH = 12
@@ -93,25 +93,6 @@ def test_keys_that_share_something_would_show(spec):
     assert largest_difference(claiming(ensemble), 40_000)[1] > 6
 
 
-def test_every_family_is_on_one_side():
-    """What depends on a common basis, matrix or token, or on its own query, is held whole; nothing else is."""
-    families = {spec["family"] for spec in SPECS}
-    assert families >= set(ensembles.families())
-    assert {spec["family"] for spec in SHARED} == {
-        "aligned",
-        "tied",
-        "rope_aligned",
-        "shared_tokens",
-        "random_weights",
-        "raw_tokens",
-        "rmsnorm_tokens",
-        "layernorm_tokens",
-        "low_rank_gaussian",
-        "low_rank_independent",
-    }
-    assert not any(ensemble.matched and ensemble.independent_keys for _, ensemble in BUILT)
-
-
 @pytest.mark.parametrize(("n_keys", "piece"), [(5, 2), (4, 4), (3, 7), (6, 1)])
 def test_pieces_are_all_keys(n_keys, piece):
     gaussian = ensembles.build({"family": "gaussian"})
@@ -176,3 +157,7 @@ def test_what_a_plan_holds_is_bounded(d_k, n_keys):
     assert plan.piece * plan.n_queries <= max(row_plan.PIECE_LOGITS, plan.n_queries)
     assert plan.n_queries * d_k <= max(row_plan.QUERY_SCALARS, row_plan.MIN_QUERIES * d_k)
     assert plan.n_spectral == 0
+
+
+def test_keys_that_are_drawn_with_their_queries_are_never_said_to_be_independent():
+    assert not any(ensemble.matched and ensemble.independent_keys for _, ensemble in BUILT)

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from sqrtdk.variants import sizes
+from sqrtdk.variants import scalings, sizes
+from sqrtdk.variants.normalisers import NORMALISERS
 from sqrtdk.variants.notation import parse
 from sqrtdk.variants.scalings import MISTAKE, MODEL, RULE, SCALINGS, names
 from sqrtdk.variants.transforms import TRANSFORMS
@@ -17,9 +18,16 @@ def factor(text, d_k, n_keys=16):
     return parse(text).factor(d_k, n_keys)
 
 
-def test_the_names_are_those_of_the_configuration_in_order():
-    assert names()[:3] == ["none", "1/sqrt(d_k)", "1/d_k"]
-    assert names() == [rule.name for rule in SCALINGS.values()]
+def test_no_name_is_given_twice():
+    assert names() == [rule.name for rule in scalings._RULES]
+    # After a | a name has to say what it is.
+    assert len({*SCALINGS, *TRANSFORMS, *NORMALISERS}) == len(SCALINGS) + len(TRANSFORMS) + len(NORMALISERS)
+
+
+@pytest.mark.parametrize("ways", [{}, {"factor": lambda d_k, n_keys: 1.0, "size": "STD"}])
+def test_a_rule_that_is_not_one_is_refused_by_name(ways):
+    with pytest.raises(TypeError, match="the scale rule 'mine' needs exactly one of factor, size and cosine"):
+        scalings.Scaling("mine", "mine", "1", "nobody", **ways)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +88,6 @@ def test_a_rule_says_what_a_reader_needs(rule):
     assert mathml.mathml(rule.formula)
     assert rule.kind in (RULE, MODEL, MISTAKE)
     assert bool(rule.remark) or rule.kind != MISTAKE
-    assert sum(way is not None for way in (rule.factor, rule.size, rule.cosine)) == 1
     assert rule.size is None or isinstance(getattr(sizes, rule.size), sizes.Size)
     assert len({other.label for other in SCALINGS.values()}) == len(SCALINGS)
 

@@ -77,13 +77,13 @@ def test_labels_are_those_of_the_configuration_and_end_where_they_were_given():
 @pytest.mark.parametrize("at", [0, 3, len(scalings.SCALINGS)])
 def test_a_new_scale_rule_changes_the_look_of_no_other(monkeypatch, at):
     before = {name: style.scaling(name) for name in scalings.SCALINGS}
-    new = dataclasses.replace(scalings.SCALINGS["8/d_k"], name="cube_root")
+    new = dataclasses.replace(scalings.SCALINGS["8/d_k"], name="fourth_root")
     rules = list(scalings.SCALINGS.items())
-    rules.insert(at, ("cube_root", new))
+    rules.insert(at, ("fourth_root", new))
     for module in (scalings, notation):
         monkeypatch.setattr(module, "SCALINGS", dict(rules))
     assert {name: style.scaling(name) for name in before} == before
-    assert style.scaling("cube_root") not in before.values()
+    assert style.scaling("fourth_root") not in before.values()
 
 
 def test_an_unknown_ensemble_is_labelled_literally_and_looks_like_no_other():

@@ -34,6 +34,10 @@ class Scaling:
     kind: str = RULE
     remark: str = ""
 
+    def __post_init__(self) -> None:
+        if sum(way is not None for way in (self.factor, self.size, self.cosine)) != 1:
+            raise TypeError(f"the scale rule {self.name!r} needs exactly one of factor, size and cosine")
+
 
 LEAST, MOST = 1e-6, 1e4
 """Parameters outside are no attention that anybody runs, and beyond what theory is tabulated for."""
