@@ -98,13 +98,13 @@ def test_the_last_digits_of_a_layout_change_no_byte(kind):
     """The solver of the layout works in an order of places in memory, and ends on other last digits in some runs."""
 
     def laid_out(error):
-        def draw(_):
+        def draw(*_):
             figure, axes = pyplot.subplots()
             axes.set_position([0.125 + error, 0.11, 0.775, 0.77 - error])
             axes.plot([0, 1], [0, 1])
             return figure
 
-        figure = saving.styled(draw)({})
+        figure = saving.styled(lambda frames: frames["table"], "")(draw)({"table": pd.DataFrame({"x": [1]})})
         made = saving.save(figure, kind)
         pyplot.close(figure)
         return made

@@ -8,7 +8,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 13
 INPUTS = ("alternatives",)
 
-_NOTHING = "No alternative was measured."
 _WANTED_N_KEYS = 64
 _MEASURES = ("logit_std", "effective_keys", "grad_query")
 _TITLES = {"logit_std": "spread of logits", "effective_keys": "effective keys", "grad_query": "gradient of q, median"}
@@ -41,12 +40,9 @@ def data(frames):
     return rows.sort_values("kind", key=lambda kind: kind.map(order), kind="stable")[columns].reset_index(drop=True)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No alternative was measured.")
+def draw(table, frames):
     """Draw a line of text for each variant and, in three panels, a mark for each width."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     lines = _lines(table)
     looks = style.sequence(sorted(selection.order(table["d_k"])))
     figure = panels.figure(0.9 + 0.163 * len(lines), 7.2)
@@ -99,12 +95,9 @@ def _lines(table) -> list[tuple[str, bool]]:
     return lines
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     reading = (*_flat(table), *_agreement(table), *_sizes(table), _dead(table))
     return Description(_caption(table), _alt(table), reading, _caveat(table))
 

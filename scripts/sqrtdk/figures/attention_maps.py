@@ -11,7 +11,6 @@ INPUTS = ("attention_maps", "softmax_saturation")
 _EDGES = [(i / 10) ** 2 for i in range(11)]
 """Weights at which the colour changes, at equal steps of their root: small weights are most of a matrix."""
 _ONE_HOT = 0.5
-_NOTHING = "No attention matrix was drawn."
 _LEFT, _RIGHT, _TOP, _BELOW, _BAR = 0.62, 0.08, 0.34, 0.42, 0.62
 """Margins in inches: of the labels, above the matrices, below each of them, and of the colour bar."""
 
@@ -51,12 +50,9 @@ def _matrices(table):
                 yield rule, d_k, rows
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No attention matrix was drawn.")
+def draw(table, frames):
     """Draw a matrix for each width, a row of them for each scale rule, in one colour scale."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     rules, widths = style.scalings(table["scaling"]), sorted(selection.order(table["d_k"]))
     size = min((style.WIDTH - _LEFT - _RIGHT) / max(len(widths), 3) - 0.09, 1.5)
     height = _TOP + len(rules) * (size + _BELOW) + _BAR
@@ -128,12 +124,9 @@ def _below(rows) -> str:
     return text if average != average else f"{text}\nmean {numbers.with_error(average, se)}"
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     return Description(_caption(table), (_alt(table),), _reading(table), (Sentence("caveat"),))
 
 

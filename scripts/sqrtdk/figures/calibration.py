@@ -13,7 +13,6 @@ _QUANTITIES = ("mean", "variance", "excess_kurtosis")
 _WORDS = {"mean": "mean", "variance": "variance", "excess_kurtosis": "excess kurtosis"}
 _FAR = 5.0
 _NAMED, _MOST_NAMED = 3.5, 1
-_NOTHING = "No simulated cell has both an error and an exact value to be held against."
 
 
 def data(frames):
@@ -45,12 +44,9 @@ def _scores(moments, name: str):
     return cells
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No simulated cell has both an error and an exact value to be held against.")
+def draw(table, frames):
     """Draw a normal quantile plot per quantity with the band of 95 % for each rank."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     names = selection.order(table["quantity"])
     figure = panels.figure(2.7)
     grid = figure.subplots(1, len(_QUANTITIES), sharex=True, sharey=True, squeeze=False)[0]
@@ -107,12 +103,9 @@ def _draw_quantity(axes, part, name: str) -> None:
     axes.yaxis.set_major_formatter(panels.tick_text)
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     groups = list(table.groupby("quantity", sort=False))
     return Description(_caption(groups), _alt(groups), (_shares(groups), _tail(table)), tuple(_caveat(frames, table)))
 

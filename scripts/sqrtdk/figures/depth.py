@@ -9,7 +9,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 15
 INPUTS = ("depth",)
 
-_NOTHING = "No stack of layers was simulated."
 _MEASURES = {"logit_std": "standard deviation\nof logits in a row", "token_cosine": "mean cosine\nof two tokens"}
 _NAMES = {
     ("pre_layernorm", True): "pre-LayerNorm",
@@ -43,12 +42,9 @@ def _names(table) -> list[str]:
     return [_NAMES.get(kind, f"{kind[0]}{'' if kind[1] else ' without residual'}") for kind in kinds]
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No stack of layers was simulated.")
+def draw(table, frames):
     """Draw a column for each scale rule: above the spread of the logits with its exact value, below the cosine."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     rules = style.scalings(table["scaling"])
     looks = style.sequence(selection.order([*_NAMES.values(), *table["stack"]]))
     figure = panels.figure(5.0, max(style.WIDTH, 2.6 * len(rules)))
@@ -91,12 +87,9 @@ def _limits(grid, table) -> None:
         axes.set_xticks(range(1, last + 1, max(1, last // 5)))
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     values = {
         "layers": numbers.count(table["layer"].max()),
         "stacks": numbers.count(table["n_stacks"].max()),

@@ -12,7 +12,6 @@ NUMBER = 2
 INPUTS = ("variance_laws", "spread_laws")
 
 _FEW = 9
-_NOTHING = "No power law was fitted to any ensemble."
 
 
 def data(frames):
@@ -46,12 +45,9 @@ def _ranges(laws):
     return rows.drop_duplicates("ensemble")[["ensemble", *names]].rename(columns=names)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No power law was fitted to any ensemble.")
+def draw(table, frames):
     """Draw a forest plot: the exponents, their distance from the exact ones, and both as numbers."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     looks = style.ensembles(list(table["ensemble"]))
     figure = panels.figure(1.2 + (0.27 if len(table) <= _FEW else 0.21) * len(table))
     left, right = figure.subplots(1, 2, sharey=True)
@@ -156,12 +152,9 @@ def _limits(left, right, table) -> None:
     right.xaxis.set_major_locator(MaxNLocator(3, symmetric=True))
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     told = table[table["estimable"]]
     reading = (*_one(told), *_exact(told), *_refused(table))
     return Description(_caption(told), _alt(table), reading, (Sentence("caveat"),))

@@ -14,7 +14,6 @@ _LABELS = {"participation_ratio": "participation Σp²", "entropy": "entropy / l
 _WANTED = (16, 256, 4096, 1048576)
 _SCALED, _UNSCALED = 1.0, 8.0
 _HIDDEN = 0.02
-_NOTHING = "No softmax over Gaussian logits was simulated."
 _EXACT = style.Look("exact", style.INK, "", style.SOLID)
 _SIMULATED = style.Look("simulated", "#8158ee", "o", style.SOLID)
 _LAWS = {
@@ -45,14 +44,11 @@ def data(frames):
     return result
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No softmax over Gaussian logits was simulated.")
+def draw(table, frames):
     """Draw a column for each number of keys: participation ratio above, entropy below."""
     from sqrtdk.theory import asymptotics
 
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     n_keys = sorted(selection.order(table["n_keys"]))
     figure = panels.figure(4.3)
     grid = figure.subplots(len(_MEASURES), len(n_keys), sharex=True, sharey=True, squeeze=False)
@@ -116,12 +112,9 @@ def _legend(figure) -> None:
     figure.legend(handles=marks, loc="outside lower center", ncols=3)
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     n_keys = sorted(selection.order(table["n_keys"]))
     curves = frames["random_energy_curves"]
     reading = (

@@ -10,7 +10,6 @@ INPUTS = ("gradient_distribution", "gradient_magnitude")
 
 _MEASURE = "grad_logits"
 _WANTED_D_K, _WANTED_N_KEYS = (64, 512), (64, 1024)
-_NOTHING = "No gradient was simulated."
 _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
 _LOWEST = 1e-9
 """Norms below are left of the panel."""
@@ -46,12 +45,9 @@ def data(frames):
     return table.merge(rms, on=keys, how="left", validate="many_to_one").reset_index(drop=True)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No gradient was simulated.")
+def draw(table, frames):
     """Draw a panel for each number of keys and width: the share of rows below a norm, one curve for each rule."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     statistics = _cells(frames)
     keys, widths = (sorted(set(table[name])) for name in ("n_keys", "d_k"))
     rules = style.scalings(table["scaling"])
@@ -152,12 +148,9 @@ def _statistic(statistics, rule: str, n: int, d_k: int, name: str, measure: str 
     return rows.iloc[0] if len(rows) else None
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     statistics = _cells(frames)
     values = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "rows": speaking.span(table["n_rows"])}
     reading = _reading(table, statistics)

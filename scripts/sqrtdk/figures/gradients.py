@@ -11,7 +11,6 @@ INPUTS = ("gradient_magnitude", "gradient_crossovers", "gradient_decomposition")
 
 _MEASURES = ("grad_logits", "grad_query")
 _WORDS = {"grad_logits": "logits", "grad_query": "query"}
-_NOTHING = "No gradient was simulated."
 _WANTED = 64
 _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
 _CROSS = {"marker": "X", "markersize": 5.5, "color": style.INK, "markeredgecolor": "white", "markeredgewidth": 0.6}
@@ -48,12 +47,9 @@ def _crossing_columns(frames, table) -> dict:
     return {name: [row[column] if _crosses(row) else float("nan") for row in rows] for name, column in names.items()}
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No gradient was simulated.")
+def draw(table, frames):
     """Draw a row for each number of keys and a column for logits and query: both magnitudes for each scale rule."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     keys = sorted(selection.order(table["n_keys"]))
     measures = [measure for measure in _MEASURES if measure in set(table["measure"])]
     rules = style.scalings(table["scaling"])
@@ -188,12 +184,9 @@ def _order(plain, scaled, column: str) -> int:
 _ORDERS = {1: "larger", 0: "same", -1: "smaller"}
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     return Description(_caption(table), _alt(table), _reading(frames, table), (Sentence("caveat"),))
 
 

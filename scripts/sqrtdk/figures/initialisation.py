@@ -9,7 +9,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 14
 INPUTS = ("initialisation",)
 
-_NOTHING = "No initial weights were measured."
 _GROUPS = {
     "weights": "initial weights (x with LayerNorm)",
     "inputs": "inputs x (LeCun weights, dₖ = 64)",
@@ -29,12 +28,9 @@ def data(frames):
     return table
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No initial weights were measured.")
+def draw(table, frames):
     """Draw a point in each layer's row, a panel for each group, on one log axis with 1 marked."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     groups = {name: _rows(table[table["group"] == name]) for name in _GROUPS if name in set(table["group"])}
     sizes = [len(rows) for rows in groups.values()]
     figure = panels.figure(0.9 + 0.19 * sum(sizes) + 0.3 * len(sizes))
@@ -120,12 +116,9 @@ def _limits(grid, table) -> None:
     axes.xaxis.set_minor_locator(LogLocator(subs=()))
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     reading = (*_weights(table), *_inputs(table), *_heads(table), _coverage(table))
     return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 

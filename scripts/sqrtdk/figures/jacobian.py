@@ -20,7 +20,6 @@ _SCALED, _UNSCALED = 1.0, 8.0
 _BOUND = 0.5
 _LOWEST = 1e-6
 _HIDDEN = 0.05
-_NOTHING = "No softmax over Gaussian logits was simulated."
 
 
 def data(frames):
@@ -46,12 +45,9 @@ def data(frames):
     return pd.concat([part for part in (points, lines) if not part.empty], ignore_index=True)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No softmax over Gaussian logits was simulated.")
+def draw(table, frames):
     """Draw a panel for each measure, with a look for each number of keys."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     looks = style.sequence(sorted(selection.order(table["n_keys"])))
     figure = panels.figure(4.6)
     grid = figure.subplots(2, 2, sharex=True, squeeze=False)
@@ -112,12 +108,9 @@ def _legend(figure, looks) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     n_keys = sorted(selection.order(table["n_keys"]))
     points = table[table["estimate"].notna()]
     curves = frames["random_energy_curves"]

@@ -9,7 +9,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 20
 INPUTS = ("moments",)
 
-_NOTHING = "No excess kurtosis was estimated."
 _FEW = 9
 _LINEAR_BELOW = 0.01
 _NEARLY_NORMAL = 0.1
@@ -29,12 +28,9 @@ def data(frames):
     return table[table["excess_kurtosis"].notna() | table["exact"].notna()].reset_index(drop=True)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No excess kurtosis was estimated.")
+def draw(table, frames):
     """Draw a small panel per ensemble on one common axis, linear near 0 and logarithmic beyond."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     shown = set(table["ensemble"])
     every = style.ensembles(selection.order(selection.simulated(frames["moments"])["ensemble"]))
     looks = {name: look for name, look in every.items() if name in shown}
@@ -106,12 +102,9 @@ def _no_ticks():
     return NullLocator()
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     names = selection.order(table["ensemble"])
     told = table[table["trusted"] & table["exact"].notna() & (table["excess_kurtosis_se"] > 0)]
     inside = int(selection.covers(told["low"], told["high"], told["exact"]).sum())

@@ -8,7 +8,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 3
 INPUTS = ("local_exponents",)
 
-_NOTHING = "No exponent between two widths was estimated."
 _CONSTANT = 1e-6
 _CHANGE = 0.5
 """An exact exponent that moves by more than this from the narrowest pair to the widest has a crossover to mark."""
@@ -77,12 +76,9 @@ def _crossovers(table) -> dict[str, float]:
     return found
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No exponent between two widths was estimated.")
+def draw(table, frames):
     """Draw the ensembles with exponent 1 in one panel on a fine scale, each other one in a small panel."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     looks = style.ensembles(selection.order(table["ensemble"]))
     flat = _constant(table)
     others = [name for name in looks if name not in flat]
@@ -159,12 +155,9 @@ def _draw_one(axes, rows, look, mark: float | None) -> None:
         text.set_in_layout(False)
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     reading = (*_changes(table), *_steady(table), *_ranges(table), _covered(table))
     return Description(tuple(_caption(table)), _alt(table), reading, tuple(_caveat(table)))
 

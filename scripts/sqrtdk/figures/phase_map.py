@@ -23,7 +23,6 @@ _MODELS = {
 """Width of one head and context length of published models."""
 _OWN_RULE = "1/sqrt(d_k)"
 """The rule of all these models."""
-_NOTHING = "No exact averages over enough widths and numbers of keys."
 _HALF = 0.5
 _FINER = 2
 """Points that the drawing puts into each step of the grid."""
@@ -79,12 +78,9 @@ def _simulated(saturation, table):
     return cells.assign(kind="simulated", participation=cells["estimate"], effective_share=share, z=z)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No exact averages over enough widths and numbers of keys.")
+def draw(table, frames):
     """Draw a map for each scale rule, with the half-frozen line, the critical line and published models."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     rules = style.scalings(table["scaling"])
     figure = panels.figure(4.15, max(style.WIDTH, 1.8 * len(rules)))
     grid = figure.subplots(1, len(rules), sharey=True, squeeze=False)[0]
@@ -220,12 +216,9 @@ def _legend() -> list:
     return entries
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     reading = (*_frontier(frames["freezing_frontier"]), *_known(table), *_rules(table), *_kept(frames["entropy_scale"]))
     return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 

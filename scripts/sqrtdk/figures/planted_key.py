@@ -9,7 +9,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 12
 INPUTS = ("planted_key", "planted_capacity")
 
-_NOTHING = "No planted key was simulated."
 _KEYS = ["d_k", "rho", "scaling", "measure"]
 _RETRIEVED = style.Look("it has the largest weight", style.INK, "x", style.DOTTED)
 _NOISE, _SIGNAL = "1/sqrt(d_k)", "1/d_k"
@@ -40,12 +39,9 @@ def _series(table) -> list:
     return [*found, (table[table["measure"] == "retrieved"], _RETRIEVED)]
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No planted key was simulated.")
+def draw(table, frames):
     """Draw a column for each d_k and a row for each correlation: exact curves, simulated points, capacities."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     widths, cosines = sorted(selection.order(table["d_k"])), sorted(selection.order(table["rho"]), reverse=True)
     figure = panels.figure(1.05 + 1.75 * len(cosines), max(style.WIDTH, 1.85 * len(widths)))
     grid = figure.subplots(len(cosines), len(widths), sharex=True, sharey=True, squeeze=False)
@@ -106,12 +102,9 @@ def _n_keys_axis(row, values) -> None:
         axes.set_xlabel("keys, n")
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     lead = Sentence("reading.lead", {"rho": f"{table['rho'].max():g}"})
     reading = (lead, *_normalisers(table), *_rule_of_thumb(table), *_others(table), *_agreement(table))
     return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))

@@ -9,7 +9,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 19
 INPUTS = ("real_heads",)
 
-_NOTHING = "No activations of trained heads were given to this run, so no trained head is shown."
 _MARGIN = 2.0
 _QUANTITIES = {
     "within_row_logit_std": "std of scaled logits\nwithin a row",
@@ -34,12 +33,9 @@ def data(frames):
     return result
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No activations of trained heads were given to this run, so no trained head is shown.")
+def draw(table, frames):
     """Draw every head in its layer, dodged sideways, on two log panels with 1 marked."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     figure = panels.figure(5.0)
     grid = figure.subplots(2, 1, sharex=True)
     groups = list(dict.fromkeys(zip(table["dump"], table["layer"], strict=True)))
@@ -124,12 +120,9 @@ def _layer_axis(axes, groups, several: bool) -> None:
     )
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     reading = (*_spread(table), *_independence(table))
     return Description((_caption(table),), (_alt(table),), reading, (Sentence("caveat"),))
 

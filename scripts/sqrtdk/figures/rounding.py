@@ -9,7 +9,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 16
 INPUTS = ("rounding",)
 
-_NOTHING = "No rounding was simulated."
 _ROWS = {
     ("logits", "total_variation"): "error, rounded\nlogits",
     ("probabilities", "total_variation"): "error, rounded\nweights",
@@ -41,12 +40,9 @@ def data(frames):
     return table[["rounded", "format", "scaling", "d_k", "n_keys", "estimate", "se", "half_width", "exact", "n_rows"]]
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No rounding was simulated.")
+def draw(table, frames):
     """Draw a column for each scale rule and a row for each place of rounding; errors on a log axis."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     rules = style.scalings(table["scaling"])
     looks = style.sequence(selection.order([*_LABELS, *table["format"]]))
     rows = {key: label for key, label in _ROWS.items() if key[0] in set(table["rounded"])}
@@ -95,12 +91,9 @@ def _limits(grid, rows, table) -> None:
             row[0].set_ylim(seen[seen > 0].min() / 2, seen.max() * 2)
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     values = {
         "n_keys": speaking.counts(selection.order(table["n_keys"])),
         "rows": speaking.span(table["n_rows"]),

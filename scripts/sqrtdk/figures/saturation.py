@@ -12,7 +12,6 @@ INPUTS = ("softmax_saturation",)
 _MEASURES = ("normalised_entropy", "max_weight", "saturated_share")
 _OTHERS = "max_weight"
 _HIDDEN = 0.015
-_NOTHING = "No softmax was simulated."
 _WANTED_N_KEYS = 64
 _USUAL = "1/sqrt(d_k)"
 
@@ -36,12 +35,9 @@ def data(frames):
     return result
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No softmax was simulated.")
+def draw(table, frames):
     """Draw a column for each scale rule and a row for each measure; all ensembles in the last row."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     rules = style.scalings(table["scaling"])
     measures = [measure for measure in _MEASURES if measure in set(table["panel"])]
     ensembles = style.ensembles(selection.order(table.loc[table["panel"] == "ensembles", "ensemble"]))
@@ -88,12 +84,9 @@ def _row_label(name: str, table) -> str:
     return f"{style.measure(_OTHERS)},\nall ensembles,\nn = {n}"
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     rules = style.scalings(table["scaling"])
     n = selection.nearest(table["n_keys"], _WANTED_N_KEYS)
     reading = (*_saturates(table, rules, n), *_keys(table, rules), *_ensembles(table, rules, n))

@@ -5,7 +5,7 @@ import functools
 import io
 import re
 
-from sqrtdk.figures import style
+from sqrtdk.figures import panels, style
 from sqrtdk.figures.targets import TARGETS, Target
 
 _DPI = 200
@@ -72,22 +72,29 @@ def settings():
         yield
 
 
-def styled(draw):
-    """Make a figure function draw with the house settings; `target` says for where."""
+def styled(data, nothing: str):
+    """Make `draw(table, frames)` a function of the result tables, whose table is what `data` returns of them.
 
-    @functools.wraps(draw)
-    def drawn(frames, target: Target = TARGETS["report"]):
-        with settings():
-            figure = draw(frames)
-            # Smaller type is more room around type of one size: what a module sets in points keeps its proportions.
-            figure.set_size_inches(figure.get_size_inches() * target.room)
-            # Laid out once: every format gets the same places, and saving three files costs one layout.
-            figure.draw_without_rendering()
-            figure.set_layout_engine("none")
-            _settle(figure)
-            return figure
+    It draws with the house settings, for a target; where the table has no row, it says `nothing`.
+    """
 
-    return drawn
+    def decorated(draw):
+        @functools.wraps(draw)
+        def drawn(frames, target: Target = TARGETS["report"]):
+            with settings():
+                table = data(frames)
+                figure = panels.statement(nothing) if table.empty else draw(table, frames)
+                # Smaller type is more room around type of one size: what a module sets in points keeps its proportions.
+                figure.set_size_inches(figure.get_size_inches() * target.room)
+                # Laid out once: every format gets the same places, and saving three files costs one layout.
+                figure.draw_without_rendering()
+                figure.set_layout_engine("none")
+                _settle(figure)
+                return figure
+
+        return drawn
+
+    return decorated
 
 
 def _settle(figure) -> None:

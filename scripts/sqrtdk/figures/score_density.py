@@ -13,7 +13,6 @@ _WIDEST = 8.0
 _SHOWN = (1, 2, 8, 64)
 _COUNTED = 25
 """A quantile needs as many scores beyond it."""
-_NOTHING = "No histogram of scores with a known exact law was made."
 
 
 def _shown(widths: list[int]) -> list[int]:
@@ -126,12 +125,9 @@ def _normal_quantile(share):
     return ndtri(share)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No histogram of scores with a known exact law was made.")
+def draw(table, frames):
     """Draw one panel per width on a log axis, then the quantiles and the distance from the normal law."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     bins = table[table["panel"] == "density"]
     widths = selection.order(bins["d_k"])
     n_rows, n_columns = panels.grid_shape(len(widths), 2)
@@ -257,12 +253,9 @@ def _distances(table):
     return rows
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     rows, distances = table[table["panel"] == "distance"], _distances(table)
     reading = (*_reading(distances), *_rate(rows))
     caveat = Sentence("caveat", {"share": numbers.significant(_share_outside(table), 2)})

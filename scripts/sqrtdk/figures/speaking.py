@@ -1,5 +1,7 @@
 """The words beside a figure in one language, from what its module says of the numbers."""
 
+import functools
+
 from sqrtdk.figures import selection, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.statistics import intervals, shares
@@ -9,6 +11,20 @@ from sqrtdk.words.sentences import Listing, Sentence, decode, encode, with_keys
 PARTS = ("caption", "alt", "reading", "caveat")
 SHARED = "shared."
 """Words that several figures use stand under this key; all others stand under `figure-<name>`."""
+
+
+def described(data):
+    """Make `describe(table, frames)` a function of the result tables; without a row to show it says `nothing`."""
+
+    def decorated(describe):
+        @functools.wraps(describe)
+        def description(frames) -> Description:
+            table, nothing = data(frames), (Sentence("nothing"),)
+            return Description(nothing, nothing, nothing) if table.empty else describe(table, frames)
+
+        return description
+
+    return decorated
 
 
 def record(description: Description) -> dict:

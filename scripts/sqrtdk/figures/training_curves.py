@@ -10,7 +10,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 17
 INPUTS = ("training_curves",)
 
-_NOTHING = "No model was trained."
 _MOST_ROWS = 5
 _MOST_COLUMNS = 3
 _PLAIN, _SCALED = "none", "1/sqrt(d_k)"
@@ -35,12 +34,9 @@ def _widths(values) -> list[int]:
     return widths if len(widths) <= _MOST_COLUMNS else [widths[0], widths[len(widths) // 2], widths[-1]]
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No model was trained.")
+def draw(table, frames):
     """Draw a row for each experiment and a column for each width: loss with its interval, hollow where runs failed."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     looks = training_words.looks(table["scaling"])
     groups = list(table.groupby("experiment", sort=False))
     n_columns = max(rows["d_k"].nunique() for _, rows in groups)
@@ -100,12 +96,9 @@ def _draw_rule(axes, rows, look) -> None:
             panels.points(axes, *at, look, hollow=hollow)
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     groups = [rows for _, rows in table.groupby("experiment", sort=False)]
     return Description(
         _caption(frames, table), tuple(map(_alt, groups)), tuple(map(_reading, groups)), (Sentence("caveat"),)

@@ -8,7 +8,6 @@ from sqrtdk.words.sentences import Listing, Sentence
 NUMBER = 18
 INPUTS = ("training",)
 
-_NOTHING = "No model was trained."
 _MEASURES = {
     "logit_std": "spread of logits\nin a row",
     "largest_logit": "largest |logit|",
@@ -86,12 +85,9 @@ def _mean(values, linear: bool) -> dict:
     return dict(zip(("mean", "low", "high"), ends, strict=True)) | dict(n_seeds=n)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No model was trained.")
+def draw(table, frames):
     """Draw a row for each measure and a column for each rate."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement(_NOTHING)
     looks, rates = training_words.looks(table["scaling"]), selection.order(table["learning_rate"])
     figure = panels.figure(1.0 + 1.45 * len(_MEASURES) + 0.24 * -(-len(looks) // 3))
     grid = figure.subplots(len(_MEASURES), len(rates), sharex=True, sharey="row", squeeze=False)
@@ -127,12 +123,9 @@ def _steps(axes, steps) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     rates = selection.order(table["learning_rate"])
     return Description(
         _caption(frames, table, rates), _alt(table, rates), _reading(table, rates), (Sentence("caveat"),)

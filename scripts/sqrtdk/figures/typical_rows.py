@@ -29,12 +29,9 @@ def data(frames):
     return table.assign(low=table["estimate"] - half, high=table["estimate"] + half)
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No typical row was drawn.")
+def draw(table, frames):
     """Draw a column for each width and a row for each number of keys, with a curve for each scale rule."""
-    table = data(frames)
-    if table.empty:
-        return panels.statement("No typical row was drawn.")
     widths, n_keys = (sorted(selection.order(table[column])) for column in ("d_k", "n_keys"))
     rules = style.scalings(table["scaling"])
     figure = panels.figure(0.9 + 1.45 * len(n_keys), max(style.WIDTH, 1.4 * len(widths)))
@@ -70,12 +67,9 @@ def _axes(grid, last: int) -> None:
         axes.set_xlabel("rank")
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows."""
-    table = data(frames)
-    if table.empty:
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     caption = Sentence("caption", {"rows": speaking.span(table["n_rows"])})
     return Description((caption,), (_alt(table),), (_reading(table),), (Sentence("caveat"),))
 

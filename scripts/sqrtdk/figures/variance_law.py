@@ -21,8 +21,8 @@ def data(frames):
     `growth` is how the variance of the ensemble grows at the widest heads; `per_width` is variance / d_k.
     """
     moments = selection.simulated(frames["moments"])
-    if moments.empty:
-        return moments
+    if moments.empty or moments["variance"].isna().all():
+        return moments.head(0)
     half = intervals.half_width(moments["variance_se"], moments["n_blocks"])
     table = moments[["ensemble", "d_k", "n_blocks", "n_scores", "stopped_by", "variance", "variance_se"]].copy()
     table["low"], table["high"] = table["variance"] - half, table["variance"] + half
@@ -34,12 +34,9 @@ def data(frames):
     return table
 
 
-@saving.styled
-def draw(frames):
+@saving.styled(data, "No ensemble with a variance was simulated.")
+def draw(table, frames):
     """Draw all variances, those proportional to d_k again as variance / d_k, and estimate / exact of each ensemble."""
-    table = data(frames)
-    if table.empty or table["variance"].isna().all():
-        return panels.statement("No ensemble with a variance was simulated.")
     looks = style.ensembles(selection.order(table["ensemble"]))
     told = table[table["growth"].notna()]
     flat = grouping.alike(told[told["growth"] == grouping.PROPORTIONAL])
@@ -133,12 +130,9 @@ def _draw_ratio(axes, cells, widths, look, last: bool) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: panels.tick_text(round(100 * (value - 1), 9)))
 
 
-def describe(frames) -> Description:
+@speaking.described(data)
+def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    table = data(frames)
-    if table.empty or table["variance"].isna().all():
-        nothing = (Sentence("nothing"),)
-        return Description(nothing, nothing, nothing)
     names = selection.order(table["ensemble"])
     return Description(_caption(table, names), _alt(table, names), _reading(table, names), tuple(_caveat(table)))
 
