@@ -141,3 +141,21 @@ class TestTransforms:
         assert mathml.mathml(transform.formula)
         assert len(transform.parameters) == 1
         assert transform.parameters[0].default > 0
+
+    @pytest.mark.parametrize("name", TRANSFORMS)
+    def test_the_slope_of_each_is_its_derivative_or_a_factor_that_is_held(self, name):
+        transform = TRANSFORMS[name]
+        parameter, step = transform.parameters[0].default, 1e-6
+        z = parameter * np.random.default_rng(3).standard_normal((2, 4, 5))
+        slope = transform.slope(z, parameter)
+        derivative = (transform.of(z + step, parameter) - transform.of(z - step, parameter)) / (2 * step)
+        if not np.allclose(slope, derivative, atol=1e-6):
+            np.testing.assert_allclose(slope * z, transform.of(z, parameter), rtol=1e-12)
+
+    @pytest.mark.parametrize("name", [name for name in TRANSFORMS if TRANSFORMS[name].odd])
+    def test_those_that_are_odd_are(self, name):
+        of, parameter = TRANSFORMS[name].of, TRANSFORMS[name].parameters[0].default
+        z = parameter * np.random.default_rng(4).standard_normal((2, 4, 5))
+        np.testing.assert_allclose(of(-z, parameter), -of(z, parameter), rtol=1e-12)
+        # Of each logit alone, whatever stands beside it.
+        np.testing.assert_allclose(of(z[:, :1, :1], parameter), of(z, parameter)[:, :1, :1], rtol=1e-12)
