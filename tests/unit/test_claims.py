@@ -16,7 +16,7 @@ import yaml
 from sqrtdk.claims import catalogue as claims
 from sqrtdk.claims import ledger, lookup, training
 from sqrtdk.claims.catalogue import CLAIMS
-from sqrtdk.claims.core import KINDS, VERDICTS, Estimate, Text
+from sqrtdk.claims.core import KINDS, VERDICTS, Measured, Text
 from sqrtdk.claims.lookup import Results
 from sqrtdk.figures import catalogue
 
@@ -42,11 +42,11 @@ def read_as(change):
     count = itertools.count()
 
     def made(*values, **named):
-        return change(next(count), Estimate(*values, **named))
+        return change(next(count), Measured(*values, **named))
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (lookup, training):
-            patch.setattr(module, "Estimate", made)
+            patch.setattr(module, "Measured", made)
         yield
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sqrtdk.claims import core
-from sqrtdk.claims.core import Estimate, Missing, Outcome, Text, at_least, at_most, every, near, under
+from sqrtdk.claims.core import Measured, Missing, Outcome, Text, at_least, at_most, every, near, under
 from sqrtdk.claims.lookup import Results
 
 WORDS = dict(
@@ -31,37 +31,37 @@ EXACT = dict(exact=True)
     ],
 )
 def test_the_whole_interval_decides(value, se, verdict):
-    assert near(Estimate(value, se), 1.0, 0.1).verdict() == verdict
+    assert near(Measured(value, se), 1.0, 0.1).verdict() == verdict
 
 
 def test_bounds_have_one_side():
-    assert at_least(Estimate(5.0, 1.0), 3.0).verdict() == "holds"
-    assert at_least(Estimate(5.0, 1.1), 3.0).verdict() == "undecided"
-    assert at_least(Estimate(1.0, 1.0), 3.0).verdict() == "fails"
-    assert at_most(Estimate(1.0, 1.0), 3.0).verdict() == "holds"
-    assert at_most(Estimate(5.0, 1.0), 3.0).verdict() == "fails"
-    assert at_most(Estimate(1e9, 1.0), 3.0).verdict() == "fails"
+    assert at_least(Measured(5.0, 1.0), 3.0).verdict() == "holds"
+    assert at_least(Measured(5.0, 1.1), 3.0).verdict() == "undecided"
+    assert at_least(Measured(1.0, 1.0), 3.0).verdict() == "fails"
+    assert at_most(Measured(1.0, 1.0), 3.0).verdict() == "holds"
+    assert at_most(Measured(5.0, 1.0), 3.0).verdict() == "fails"
+    assert at_most(Measured(1e9, 1.0), 3.0).verdict() == "fails"
 
 
 def test_few_degrees_of_freedom_widen_the_interval():
-    assert near(Estimate(1.0, 0.04), 1.0, 0.1).verdict() == "holds"
-    assert near(Estimate(1.0, 0.04, dof=3), 1.0, 0.1).verdict() == "undecided"
+    assert near(Measured(1.0, 0.04), 1.0, 0.1).verdict() == "holds"
+    assert near(Measured(1.0, 0.04, dof=3), 1.0, 0.1).verdict() == "undecided"
 
 
 @pytest.mark.parametrize("se", [0.0, math.nan, math.inf])
 def test_an_estimate_without_an_error_decides_nothing(se):
-    outcome = every(near(Estimate(1.0, se), 1.0, 0.1))
+    outcome = every(near(Measured(1.0, se), 1.0, 0.1))
     assert outcome.verdict() == "undecided"
     assert outcome.undecided_by() == core.NO_ERROR
-    assert every(near(Estimate(1.0, **EXACT), 1.0, 0.1)).verdict() == "holds"
-    assert every(near(Estimate(1.2, **EXACT), 1.0, 0.1)).verdict() == "fails"
+    assert every(near(Measured(1.0, **EXACT), 1.0, 0.1)).verdict() == "holds"
+    assert every(near(Measured(1.2, **EXACT), 1.0, 0.1)).verdict() == "fails"
 
 
 def test_logarithmic_intervals_are_symmetric_in_the_ratio():
-    low, high = Estimate(2.0, 0.4, log=True).interval()
+    low, high = Measured(2.0, 0.4, log=True).interval()
     assert low * high == pytest.approx(4.0)
     assert math.log(high / 2) == pytest.approx(1.959964 * 0.2, rel=1e-6)
-    assert Estimate(2.0, 1e9, log=True).interval()[1] < math.inf
+    assert Measured(2.0, 1e9, log=True).interval()[1] < math.inf
 
 
 def test_the_interval_of_a_share_stays_between_0_and_1():
@@ -74,7 +74,7 @@ def test_the_interval_of_a_share_stays_between_0_and_1():
         assert 0 <= low <= estimate.value == count / n <= high <= 1
         held.append(low <= truth <= high)
     assert 0.93 < np.mean(held) <= 1
-    assert Estimate(1.0, 0.01, ends=(0.0, 1.0)).interval() == (pytest.approx(0.9804, abs=1e-4), 1.0)
+    assert Measured(1.0, 0.01, ends=(0.0, 1.0)).interval() == (pytest.approx(0.9804, abs=1e-4), 1.0)
     assert at_most(results.share(np.arange(n) < 1), 0.1).verdict() == "holds"
     assert at_most(results.share(np.arange(10) < 1), 0.2).verdict() == "undecided"
 
@@ -97,7 +97,7 @@ def test_at_the_edge_no_side_is_taken_more_often_than_promised(edge, test, log):
     if log:
         centres = np.exp(centres)
         errors = centres * errors
-    verdicts = [test(Estimate(float(c), float(e), n - 1, log)).verdict() for c, e in zip(centres, errors, strict=True)]
+    verdicts = [test(Measured(float(c), float(e), n - 1, log)).verdict() for c, e in zip(centres, errors, strict=True)]
     allowed = 0.025 + 4 * math.sqrt(0.025 * 0.975 / studies)
     for side in ("holds", "fails"):
         assert np.mean([verdict == side for verdict in verdicts]) < allowed
@@ -107,22 +107,22 @@ def test_a_bold_rule_would_be_caught():
     """Negative control of the test above: half the interval takes a side in 16 % of the studies at the edge."""
     rng = np.random.default_rng(5)
     values = rng.normal(2.0, 1.0, 4000)
-    assert np.mean([at_least(Estimate(float(v), 0.5), 2.0).verdict() == "holds" for v in values]) > 0.1
+    assert np.mean([at_least(Measured(float(v), 0.5), 2.0).verdict() == "holds" for v in values]) > 0.1
 
 
 def test_several_tests_share_the_chance_of_an_error():
     """With ten truths at the edge itself a false refutation is still rare."""
     rng, studies, k = np.random.default_rng(6), 4000, 10
     values = rng.normal(1.1, 0.01, (studies, k))
-    outcomes = [every(*(near(Estimate(float(v), 0.01), 1.0, 0.1) for v in row)) for row in values]
+    outcomes = [every(*(near(Measured(float(v), 0.01), 1.0, 0.1) for v in row)) for row in values]
     assert outcomes[0].level == pytest.approx(0.995)
     assert np.mean([outcome.verdict() == "fails" for outcome in outcomes]) < 0.025 + 4 * math.sqrt(0.025 / studies)
-    assert every(near(Estimate(1.0, 0.04), 1.0, 0.1)).verdict() == "holds"
-    assert every(*[near(Estimate(1.0, 0.04), 1.0, 0.1)] * k).verdict() == "undecided"
+    assert every(near(Measured(1.0, 0.04), 1.0, 0.1)).verdict() == "holds"
+    assert every(*[near(Measured(1.0, 0.04), 1.0, 0.1)] * k).verdict() == "undecided"
 
 
 def test_the_worst_of_several_tests_is_shown():
-    good, vague, bad = (near(Estimate(value, se), 1.0, 0.1) for value, se in ((1.0, 0.001), (1.0, 1.0), (2.0, 0.001)))
+    good, vague, bad = (near(Measured(value, se), 1.0, 0.1) for value, se in ((1.0, 0.001), (1.0, 1.0), (2.0, 0.001)))
     assert every(good, bad, vague).decisive() is bad
     assert every(good, vague).decisive() is vague
     assert every(good, vague).verdict() == "undecided"
@@ -141,14 +141,14 @@ def test_the_worst_of_several_tests_is_shown():
     ],
 )
 def test_a_condition_needs_both_sides(inside, outside, verdict):
-    sides = {"in": Estimate(1.0, 0.01), "out": Estimate(3.0, 0.01), "vague": Estimate(1.0, 1.0)}
+    sides = {"in": Measured(1.0, 0.01), "out": Measured(3.0, 0.01), "vague": Measured(1.0, 1.0)}
     assert under(near(sides[inside], 1.0, 0.1), near(sides[outside], 1.0, 0.1)).verdict() == verdict
 
 
 def test_errors_travel_with_the_numbers():
     rng = np.random.default_rng(2)
     a, b = rng.normal(8.0, 0.08, 200_000), rng.normal(2.0, 0.02, 200_000)
-    one, other = Estimate(8.0, 0.08), Estimate(2.0, 0.02)
+    one, other = Measured(8.0, 0.08), Measured(2.0, 0.02)
     for found, drawn in (
         (one.over(other), a / b),
         (one.power(0.5), a**0.5),
@@ -159,9 +159,9 @@ def test_errors_travel_with_the_numbers():
     ):
         assert found.value == pytest.approx(drawn.mean(), rel=1e-3)
         assert found.se == pytest.approx(drawn.std(), rel=0.02)
-    assert one.over(Estimate(2.0, **EXACT)).exact is False
-    assert Estimate(8.0, **EXACT).over(Estimate(2.0, **EXACT)).exact is True
-    for broken in (lambda: one.over(Estimate(0.0, 1.0)), Estimate(-1.0, 1.0).log2, lambda: Estimate(0.0, 1.0).power(2)):
+    assert one.over(Measured(2.0, **EXACT)).exact is False
+    assert Measured(8.0, **EXACT).over(Measured(2.0, **EXACT)).exact is True
+    for broken in (lambda: one.over(Measured(0.0, 1.0)), Measured(-1.0, 1.0).log2, lambda: Measured(0.0, 1.0).power(2)):
         with pytest.raises(Missing):
             broken()
 
@@ -190,11 +190,11 @@ class TestClaim:
 
     def test_an_opinion_stays_one(self):
         for value in (1.0, 5.0):
-            test = near(Estimate(value, 0.01), 1.0, 0.1)
+            test = near(Measured(value, 0.01), 1.0, 0.1)
             assert self.decide(lambda results, test=test: Outcome((test,)), opinion=True).verdict == "opinion"
 
     def test_words_and_test_agree_on_the_condition(self):
-        side = near(Estimate(1.0, 0.01), 1.0, 0.1)
+        side = near(Measured(1.0, 0.01), 1.0, 0.1)
         with pytest.raises(ValueError, match="X1"):
             self.decide(lambda results: under(side, side))
         with pytest.raises(ValueError, match="X1"):
@@ -207,7 +207,7 @@ class TestClaim:
 
     def test_only_a_widespread_claim_that_does_not_hold_is_a_surprise(self):
         def surprise(value, **changes):
-            test = Outcome((near(Estimate(value, 0.01), 1.0, 0.1),))
+            test = Outcome((near(Measured(value, 0.01), 1.0, 0.1),))
             return self.decide(lambda results: test, **changes).surprise
 
         assert surprise(3.0, widespread=True)

@@ -55,7 +55,7 @@ def test_expected_variance_is_the_mean_over_weights():
 def test_one_layer_is_attention():
     """Follow one variant by hand for two layers, with the stream's own numbers."""
     found = depth.one_stack(streams.generator(5, "stack"))
-    place = depth.VARIANTS.index(depth.Variant("pre_layernorm", True, "1/sqrt(d_k)"))
+    place = depth.VARIANTS.index(depth.Stack("pre_layernorm", True, "1/sqrt(d_k)"))
     rng = streams.generator(5, "stack")
     state = streams.standard_normal(rng, (depth.N_TOKENS, depth.D_MODEL)).astype(float)
     state = depth.layer_normalise(state)
@@ -124,12 +124,12 @@ def test_without_residuals_tokens_collapse_and_what_is_left_is_not_called_a_numb
 
 
 def test_without_residuals_a_norm_before_attention_or_after_it_is_the_same(monkeypatch):
-    kinds = tuple(depth.Variant(f"{place}_layernorm", False, "none") for place in ("pre", "post"))
+    kinds = tuple(depth.Stack(f"{place}_layernorm", False, "none") for place in ("pre", "post"))
     monkeypatch.setattr(depth, "VARIANTS", kinds)
     found = depth.one_stack(streams.generator(6, "same"))[:6]
     assert found[:, 0, [0, 2, 4]] == pytest.approx(found[:, 1, [0, 2, 4]], rel=1e-6)
     # With residuals the two differ.
-    monkeypatch.setattr(depth, "VARIANTS", tuple(depth.Variant(kind.norm, True, "none") for kind in kinds))
+    monkeypatch.setattr(depth, "VARIANTS", tuple(depth.Stack(kind.norm, True, "none") for kind in kinds))
     found = depth.one_stack(streams.generator(6, "same"))[:6]
     assert abs(found[5, 0, 5] / found[5, 1, 5] - 1) > 0.05
 

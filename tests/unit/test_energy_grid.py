@@ -101,7 +101,7 @@ def test_rows_are_what_softmax_measures():
 
 def test_running_moments_are_those_of_all_rows():
     values = np.random.default_rng(3).exponential(size=(2, 1000)) + np.array([[0.0], [1e6]])
-    running = energy_grid.Running()
+    running = energy_grid.RowMoments()
     for part in np.split(values, [10, 500], axis=1):
         running.add(part)
     mean, se, skewness = running.summary()

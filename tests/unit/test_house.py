@@ -41,6 +41,15 @@ def test_faces_show_what_they_name(room):
         assert getattr(face, name) is getattr(importlib.import_module(module), name)
 
 
+def test_no_two_public_classes_have_one_name():
+    places: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in _tree(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module)
+    assert {name: several for name, several in places.items() if len(several) > 1} == {}
+
+
 def test_imports_inside_functions_keep_a_costly_library_out_of_a_start():
     needless = [
         f"{name}, line {statement.lineno}: {ast.unparse(statement)}"

@@ -7,14 +7,24 @@ import pytest
 
 from sqrtdk.sampling import streams
 from sqrtdk.studies import initialisation
-from sqrtdk.studies.initialisation import BASE, INITIALISATIONS, LAYERS, LECUN, NORMALISED, WIDE, Inputs, Layer, Shape
+from sqrtdk.studies.initialisation import (
+    BASE,
+    INITIALISATIONS,
+    LAYERS,
+    LECUN,
+    NORMALISED,
+    WIDE,
+    Inputs,
+    Layer,
+    LayerWidths,
+)
 from sqrtdk.words import mathml
 
 BY_NAME = {(layer.group, layer.name): layer for layer in LAYERS}
 GPT = {768: 0.09437, 1600: 0.4096, 4096: 2.684, 12288: 24.16}
 
 
-def exact(group: str, name: str, shape: Shape = BASE, quantity: str = "logit_variance") -> float:
+def exact(group: str, name: str, shape: LayerWidths = BASE, quantity: str = "logit_variance") -> float:
     return BY_NAME[group, name].exact(shape)[quantity]
 
 
@@ -23,7 +33,7 @@ def exact(group: str, name: str, shape: Shape = BASE, quantity: str = "logit_var
 
 @pytest.mark.parametrize("one", INITIALISATIONS.values(), ids=INITIALISATIONS.get)
 def test_weights_have_the_mean_variance_and_law_that_are_claimed(one):
-    shape = Shape(512, 8)
+    shape = LayerWidths(512, 8)
     for weight, variance in zip(one.draw(streams.generator(1, one.name), shape), one.variances(shape), strict=True):
         assert weight.shape == (64, 512)
         assert abs(weight.mean()) < 4.5 * math.sqrt(variance / weight.size)
@@ -35,7 +45,7 @@ def test_weights_have_the_mean_variance_and_law_that_are_claimed(one):
 
 
 def test_formulas_of_libraries_that_spell_them_otherwise():
-    shape = Shape(768, 12)
+    shape = LayerWidths(768, 12)
     # kaiming_uniform with a = √5: bound = gain·√(3/fan_in) with gain² = 2/(1 + a²), which is 1/√fan_in.
     bound = math.sqrt(2 / (1 + 5)) * math.sqrt(3 / 768)
     assert bound == pytest.approx(1 / math.sqrt(768))
@@ -68,7 +78,7 @@ def test_logit_variances_of_initial_weights(name, variance):
 
 
 def test_one_ninth_and_one_quarter_do_not_depend_on_the_width():
-    for shape in (Shape(64, 1), Shape(768, 12), Shape(12288, 96)):
+    for shape in (LayerWidths(64, 1), LayerWidths(768, 12), LayerWidths(12288, 96)):
         assert exact("weights", "linear_default", shape) == pytest.approx(1 / 9, rel=1e-12)
         assert exact("weights", "xavier_fused", shape) == pytest.approx(1 / 4, rel=1e-12)
 
@@ -135,7 +145,7 @@ def test_inputs_are_normalised_as_they_say():
 def test_measured_variances_agree_with_the_exact_ones(layer):
     shape = layer.shapes[0]
     if shape.d_model > 1000:
-        shape = Shape(640, 10)
+        shape = LayerWidths(640, 10)
     rows = {row["quantity"]: row for row in initialisation.simulate(layer, shape, 32, 7)}
     assert tuple(rows) == initialisation.QUANTITIES
     for row in rows.values():
@@ -156,7 +166,7 @@ def test_intervals_cover_the_exact_value():
     layer = BY_NAME["weights", "linear_default"]
     z = []
     for seed in range(60):
-        row = {r["quantity"]: r for r in initialisation.simulate(layer, Shape(64, 2), 24, seed)}["logit_variance"]
+        row = {r["quantity"]: r for r in initialisation.simulate(layer, LayerWidths(64, 2), 24, seed)}["logit_variance"]
         z.append((row["estimate"] - row["exact"]) / row["se"])
     # χ² of 60 values of Student's t with 23 degrees of freedom, 4 standard errors
     assert 0.55 < np.mean(np.square(z)) < 1.9
@@ -171,9 +181,9 @@ def test_normalised_heads_do_not_see_the_size_of_weights_and_inputs():
 
 
 def test_numbers_belong_to_the_layer_and_the_seed():
-    one = initialisation.simulate(LAYERS[0], Shape(64, 2), 4, 1)
-    assert one == initialisation.simulate(LAYERS[0], Shape(64, 2), 4, 1)
-    assert one[0]["estimate"] != initialisation.simulate(LAYERS[0], Shape(64, 2), 4, 2)[0]["estimate"]
+    one = initialisation.simulate(LAYERS[0], LayerWidths(64, 2), 4, 1)
+    assert one == initialisation.simulate(LAYERS[0], LayerWidths(64, 2), 4, 1)
+    assert one[0]["estimate"] != initialisation.simulate(LAYERS[0], LayerWidths(64, 2), 4, 2)[0]["estimate"]
     assert (LAYERS[0].weights, LAYERS[0].inputs) == (LECUN, NORMALISED)
 
 

@@ -107,7 +107,7 @@ def test_a_change_of_the_largest_key_matters():
     scores, upstream, k = scores_of("rising", rng, (4, 1, 30)), rng.standard_normal((1, 4, 1, 30)), np.ones((4, 30, 0))
     pieces = [slice(0, 10), slice(10, 20), slice(20, 30)]
     summary = stream(pieces, scores, upstream, k)
-    stale = streaming.Summary(**{**vars(summary), "top_upstream": upstream[..., 9]})
+    stale = streaming.StreamedRows(**{**vars(summary), "top_upstream": upstream[..., 9]})
     right, wrong = (x.norms(0, np.ones((4, 1)))[0][0] for x in (summary, stale))
     assert (np.abs(wrong / right - 1) > 1e-3).all()
 

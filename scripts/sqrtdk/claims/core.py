@@ -47,7 +47,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Measured:
     """A measured number.
 
     se: its standard error; 0 is believed only where `exact` says that no chance is left. dof: degrees of freedom of
@@ -78,18 +78,18 @@ class Estimate:
         least, most = self.ends
         return max(low, min(least, self.value)), min(high, max(most, self.value))
 
-    def scaled(self, factor: float) -> "Estimate":
+    def scaled(self, factor: float) -> "Measured":
         return dataclasses.replace(self, value=factor * self.value, se=abs(factor) * self.se)
 
-    def shifted(self, by: float) -> "Estimate":
+    def shifted(self, by: float) -> "Measured":
         return dataclasses.replace(self, value=self.value + by)
 
-    def minus(self, other: "Estimate") -> "Estimate":
+    def minus(self, other: "Measured") -> "Measured":
         """Return the difference to another number, the errors taken as independent."""
         both = self.exact and other.exact
         return dataclasses.replace(self, value=self.value - other.value, se=math.hypot(self.se, other.se), exact=both)
 
-    def power(self, exponent: float) -> "Estimate":
+    def power(self, exponent: float) -> "Measured":
         """Return a power of a positive number, its error to first order."""
         value = self._positive() ** exponent
         return dataclasses.replace(self, value=value, se=abs(exponent * value / self.value) * self.se)
@@ -99,13 +99,13 @@ class Estimate:
             raise Missing(f"a number above 0 in place of {self.value:g}")
         return self.value
 
-    def over(self, other: "Estimate") -> "Estimate":
+    def over(self, other: "Measured") -> "Measured":
         """Return the ratio to another number, the errors taken as independent, to first order."""
         if other.value == 0:
             raise Missing("a ratio to 0")
         value = self.value / other.value
         se = math.hypot(self.se / other.value, value * other.se / other.value)
-        return Estimate(
+        return Measured(
             value,
             se,
             min(self.dof, other.dof),
@@ -115,7 +115,7 @@ class Estimate:
             self.shipped or other.shipped,
         )
 
-    def log2(self) -> "Estimate":
+    def log2(self) -> "Measured":
         """Return the binary logarithm of a positive number, its error to first order."""
         se = self.se / self._positive() / math.log(2)
         return dataclasses.replace(self, value=math.log2(self.value), se=se, log=False)
@@ -127,7 +127,7 @@ class Test:
 
     __test__ = False
 
-    estimate: Estimate
+    estimate: Measured
     relation: str
     expected: float
     margin: float = 0.0
@@ -148,16 +148,16 @@ class Test:
         return FAILS if high < least or low > most else UNDECIDED
 
 
-def near(estimate: Estimate, expected: float, margin: float) -> Test:
+def near(estimate: Measured, expected: float, margin: float) -> Test:
     """Ask whether the statistic is this value, within a margin in its own unit."""
     return Test(estimate, NEAR, expected, margin)
 
 
-def at_least(estimate: Estimate, bound: float) -> Test:
+def at_least(estimate: Measured, bound: float) -> Test:
     return Test(estimate, AT_LEAST, bound)
 
 
-def at_most(estimate: Estimate, bound: float) -> Test:
+def at_most(estimate: Measured, bound: float) -> Test:
     return Test(estimate, AT_MOST, bound)
 
 

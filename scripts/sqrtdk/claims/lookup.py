@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from sqrtdk.claims.core import Estimate, Missing
+from sqrtdk.claims.core import Measured, Missing
 from sqrtdk.statistics import shares
 from sqrtdk.statistics.intervals import log_error
 
@@ -64,11 +64,11 @@ class Row:
         named = (f"{name} = {value}" for name, value in self.values.items() if isinstance(value, str))
         return ", ".join([*named, *(f"{name} = {used}" for name, (used, _) in self.at.items())])
 
-    def estimate(self, value: str = "estimate", se: str = "se", **more) -> Estimate:
+    def estimate(self, value: str = "estimate", se: str = "se", **more) -> Measured:
         """Return a number with its standard error; one without an error decides nothing."""
         error = self.values.get(se)
         known = error is not None and not math.isnan(error)
-        return Estimate(self.number(value), float(error) if known else math.nan, self.dof, at=self.at, **more)
+        return Measured(self.number(value), float(error) if known else math.nan, self.dof, at=self.at, **more)
 
     @property
     def dof(self) -> float:
@@ -76,17 +76,17 @@ class Row:
         counts += [self.values["ci_dof"]] if self.values.get("ci_dof", math.nan) > 0 else []
         return float(counts[0]) if counts else math.inf
 
-    def exact(self, value: str = "estimate") -> Estimate:
+    def exact(self, value: str = "estimate") -> Measured:
         """Return a number in which no chance is left."""
-        return Estimate(self.number(value), exact=True, at=self.at)
+        return Measured(self.number(value), exact=True, at=self.at)
 
-    def between(self, value: str, low: str, high: str, dof: float = math.inf) -> Estimate:
+    def between(self, value: str, low: str, high: str, dof: float = math.inf) -> Measured:
         """Return a positive number whose 95 % interval of Student's t on the log scale is given."""
         centre, least, most = (self.number(name) for name in (value, low, high))
         if not 0 < least <= most < math.inf:
             raise Missing(f"{self.table}: an interval of {value} of {self.place}")
         se = centre * log_error(least, most, dof)
-        return Estimate(centre, se, dof, log=True, at=self.at, shipped=self.shipped)
+        return Measured(centre, se, dof, log=True, at=self.at, shipped=self.shipped)
 
 
 class Results:
@@ -148,19 +148,19 @@ class Results:
             raise Missing(f"{table}: {', '.join(f'{column} = {value}' for column, value in where.items())}")
         return rows
 
-    def share(self, truth) -> Estimate:
+    def share(self, truth) -> Measured:
         """Return the share of the heads of which something is true; each head is one observation."""
         n, share = len(truth), float(truth.mean())
         # The error is that of two more in and two out, and so is the middle of the interval (Agresti and Coull).
         middle, se = shares.smoothed(share, n)
-        return Estimate(share, se, n - 1, ends=SHARE, shift=middle - share)
+        return Measured(share, se, n - 1, ends=SHARE, shift=middle - share)
 
     def check(self, name: str, **where) -> Row:
         """Return a row of claim_checks.csv, exactly where it is asked for."""
         row = self.row("claim_checks", check=name, **where)
         return Row(row.table, row.values, {grid: (int(row.values[grid]),) * 2 for grid in GRID if row.values[grid] > 0})
 
-    def against_reference(self, scaling: str, comparison: str, d_k: int) -> Estimate:
+    def against_reference(self, scaling: str, comparison: str, d_k: int) -> Measured:
         """Return the ratio of final losses of a rule to those with 1/√d_k: of this run, else of the shipped one.
 
         Of several experiments that have it, that of the longest runs counts, and of equals the first.

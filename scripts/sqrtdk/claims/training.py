@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from sqrtdk.claims.core import Estimate, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
+from sqrtdk.claims.core import Measured, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
 from sqrtdk.claims.lookup import REFERENCE, TINY, Results
 from sqrtdk.statistics import estimates
 
@@ -54,7 +54,7 @@ class Runs:
         """Return the largest rate that was tried."""
         return float(self.results.select("training_curves", scaling=scaling, **self.where)["learning_rate"].max())
 
-    def final_loss(self, scaling: str, rate: float) -> Estimate:
+    def final_loss(self, scaling: str, rate: float) -> Measured:
         """Return the final loss as a share of that of guessing, a geometric mean over seeds."""
         guess = self.results.row("training_curves", scaling=scaling, **self.where).number("guess")
         logged = self._logged(scaling, rate)
@@ -62,7 +62,7 @@ class Runs:
         # A run that diverged counts as guessing.
         return self._geometric([loss / guess if loss == loss else 1.0 for loss in last["loss"]])
 
-    def gradient_ratio(self, rate: float, late: bool) -> Estimate:
+    def gradient_ratio(self, rate: float, late: bool) -> Measured:
         """Return the norm of the gradient of W_q and W_k without the scale over that with it, of equal seeds.
 
         Before the first step, or over the last third of the steps (their geometric mean).
@@ -79,12 +79,12 @@ class Runs:
     def _logged(self, scaling: str, rate: float):
         return self.results.select("training", scaling=scaling, learning_rate=rate, **self.where)
 
-    def _geometric(self, values: list[float]) -> Estimate:
+    def _geometric(self, values: list[float]) -> Measured:
         if len(values) < 2:
             raise Missing("training: two seeds")
         log, log_se = estimates.mean(np.log(np.maximum(values, TINY)))
         centre = math.exp(log)
-        return Estimate(centre, centre * log_se, len(values) - 1, log=True, at=self.at)
+        return Measured(centre, centre * log_se, len(values) - 1, log=True, at=self.at)
 
 
 TELEMETRY = ("training", "training_curves")

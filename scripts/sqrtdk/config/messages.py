@@ -11,14 +11,14 @@ PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_TEXT, MAX_ITEMS, MAX_DEPTH = 60, 8, 3
 
 
-class Missing:
+class NotGiven:
     """Stands for a value that was not given."""
 
     def __repr__(self):
         return "not given"
 
 
-MISSING = Missing()
+MISSING = NotGiven()
 
 
 @dataclass(frozen=True)

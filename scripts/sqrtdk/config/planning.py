@@ -80,7 +80,7 @@ def _moments(configuration: Mapping) -> Iterator[tuple[str, Work]]:
         yield f"{name}/{d_k}", {"jobs": 1, "random numbers": scalars, "scores": scores}
 
 
-def _typical_pilot(plan: row_plan.Plan) -> dict:
+def _typical_pilot(plan: row_plan.RowPlan) -> dict:
     sign = np.resize([1.0, -1.0], (max(2, next(iter(plan.shares.values())).softened), plan.n_queries))
     # As wide as the spread that is assumed, of what the goals are set for: squares of norms, or means themselves.
     straight = 1 + np.sqrt(TYPICAL_SPREAD) * sign

@@ -32,14 +32,14 @@ class DumpError(ValueError):
 
 
 @dataclass(frozen=True)
-class Dump:
+class Activations:
     """Queries and keys of a model: q and k of shape (layer, head, token, d_k), float64, before any scale."""
 
     q: np.ndarray
     k: np.ndarray
 
 
-def read_dump(path: Path) -> Dump:
+def read_dump(path: Path) -> Activations:
     """Read the arrays `q` and `k` of an npz file; nothing in the file is executed.
 
     Raises DumpError naming the file and the array that is missing, of the wrong shape, not finite or absurdly large.
@@ -63,7 +63,7 @@ def read_dump(path: Path) -> Dump:
             raise DumpError(f"{path}: '{name}' holds values beyond {ABSURD:g}, which no activation is")
     if arrays["q"].shape != arrays["k"].shape:
         raise DumpError(f"{path}: q has shape {arrays['q'].shape} and k has {arrays['k'].shape}")
-    return Dump(**{name: np.asarray(array, np.float64) for name, array in arrays.items()})
+    return Activations(**{name: np.asarray(array, np.float64) for name, array in arrays.items()})
 
 
 def shape_problem(path: Path) -> str | None:
@@ -171,7 +171,7 @@ def _softness(logits: np.ndarray) -> tuple[float, float]:
     return np.mean(np.log(total) + np.einsum("ij,ij->i", weight, below) / total), np.mean(1 / total)
 
 
-def describe_dump(dump: Dump, name: str, scaling: str, factor: float) -> list[dict]:
+def describe_dump(dump: Activations, name: str, scaling: str, factor: float) -> list[dict]:
     """Describe every head of a dump, layer by layer."""
     return [
         {"dump": name, "layer": layer, "head": head, "scaling": scaling} | describe_head(q, k, factor)

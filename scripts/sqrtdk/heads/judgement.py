@@ -42,11 +42,11 @@ class Judgement:
         return not self.bugs
 
     @property
-    def bugs(self) -> list[page.Group]:
+    def bugs(self) -> list[page.SharedFinding]:
         return [group for group in page.grouped(self.heads) if group.finding.level == BUG]
 
     @property
-    def notes(self) -> list[page.Group]:
+    def notes(self) -> list[page.SharedFinding]:
         return [group for group in page.grouped(self.heads) if group.finding.level != BUG]
 
     @property

@@ -84,7 +84,7 @@ def cell(column: Column, row: dict) -> str:
 
 
 @dataclass(frozen=True)
-class Group:
+class SharedFinding:
     """A finding and all heads of a dump that have it."""
 
     finding: object
@@ -92,7 +92,7 @@ class Group:
     places: tuple[tuple[str, int, int], ...]
 
 
-def grouped(verdicts: Sequence[Verdict]) -> list[Group]:
+def grouped(verdicts: Sequence[Verdict]) -> list[SharedFinding]:
     """Return the findings, bugs first, each once for all heads of a dump that share it; the evidence is one head's."""
     found: dict = {}
     for verdict in verdicts:
@@ -102,7 +102,7 @@ def grouped(verdicts: Sequence[Verdict]) -> list[Group]:
             key = (finding.level != BUG, verdict.row["dump"], finding.kind, finding.explanations, factor)
             place = (verdict.row["module"], verdict.row["layer"], verdict.row["head"])
             found.setdefault(key, (finding, []))[1].append(place)
-    return [Group(found[key][0], key[1], tuple(found[key][1])) for key in sorted(found, key=lambda key: key[0])]
+    return [SharedFinding(found[key][0], key[1], tuple(found[key][1])) for key in sorted(found, key=lambda key: key[0])]
 
 
 def places(heads: tuple[tuple[str, int, int], ...]) -> str:

@@ -72,7 +72,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RowPlan:
     """Independent blocks of `n_queries` rows that share `n_keys` keys, drawn `batch` blocks at a time.
 
     most: blocks that the cap allows, at which a last batch is cut.
@@ -97,9 +97,9 @@ def plan(
     n_logits: int,
     matched: bool,
     factors: Sequence[Any],
-    pilot: Callable[[Plan], Mapping[Any, Any]] | None,
+    pilot: Callable[[RowPlan], Mapping[Any, Any]] | None,
     streamed: bool = False,
-) -> Plan:
+) -> RowPlan:
     """Fix queries per block from the costs, and blocks for each scale factor from a pilot that is then discarded.
 
     Enough blocks for GOALS, at least WANTED_BLOCKS and at most what the cap allows. Gradients cost several times the
@@ -109,7 +109,7 @@ def plan(
     Args:
         matched: q_i and k_i are drawn together, so that each row has its own key and n_queries <= n_keys.
         factors: different scale factors.
-        pilot: called with a Plan; returns factor -> measure -> values (n_blocks, n_rows) of independent draws.
+        pilot: called with a RowPlan; returns factor -> measure -> values (n_blocks, n_rows) of independent draws.
         streamed: rows are too long to be held whole; there is no pilot then.
     """
     n_queries = _queries(d_k, n_keys, n_logits, matched)
@@ -120,15 +120,15 @@ def plan(
     if streamed:
         piece = max(1, min(PIECE_LOGITS // n_queries, PIECE_SCALARS // d_k))
         n_pulled = max(1, min(n_pulled, piece // KEYS_PER_PULL))
-        return Plan(
+        return RowPlan(
             n_keys, n_queries, most, 1, n_pulled, 0, dict.fromkeys(factors, Share(most, most, n_queries)), piece
         )
     batch = max(1, min(most, BATCH_LOGITS // logits, BATCH_SCALARS // scalars))
 
     n_spectral = math.ceil(n_queries / SPECTRAL_SHARE)
 
-    def made(shares: Mapping[Any, Share]) -> Plan:
-        return Plan(n_keys, n_queries, most, batch, n_pulled, n_spectral, shares)
+    def made(shares: Mapping[Any, Share]) -> RowPlan:
+        return RowPlan(n_keys, n_queries, most, batch, n_pulled, n_spectral, shares)
 
     def whole(n_blocks: float) -> int:
         return min(most, -(-math.ceil(n_blocks) // batch) * batch)

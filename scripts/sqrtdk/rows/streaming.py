@@ -49,7 +49,7 @@ class Others:
 
 
 @dataclass(frozen=True)
-class Summary:
+class StreamedRows:
     """Rows of any number of keys, in the axes of `Others`.
 
     factors: (F,) scale factors. n_keys: (...), keys that are not masked.
@@ -103,7 +103,7 @@ def summarise(
     k: np.ndarray | None = None,
     start: int = 0,
     n_pulled: int | None = None,
-) -> Summary:
+) -> StreamedRows:
     """Summarise one piece of the keys.
 
     Args:
@@ -122,7 +122,7 @@ def summarise(
     top_upstream = np.array([softmax.take(v, ranked.top) for v in upstream]).reshape(len(upstream), *first.shape)
     top_key = np.take_along_axis(k, ranked.top[..., :n_pulled, None], axis=-2)
     others = Others(level, *(np.stack(part) for part in zip(*sums, strict=True)))
-    return Summary(np.array(factors, float), n_keys, first, ranked.top + start, top_upstream, top_key, others)
+    return StreamedRows(np.array(factors, float), n_keys, first, ranked.top + start, top_upstream, top_key, others)
 
 
 def _sums(row: softmax.Rows, upstream: Sequence[np.ndarray], k: np.ndarray, n_pulled: int | None) -> tuple[Any, ...]:
@@ -148,7 +148,7 @@ def _sums(row: softmax.Rows, upstream: Sequence[np.ndarray], k: np.ndarray, n_pu
     return row.sum_1, row.sum_2, row.sum_3, row.sum_log, *centred, pulled, keys
 
 
-def merge(a: Summary, b: Summary) -> Summary:
+def merge(a: StreamedRows, b: StreamedRows) -> StreamedRows:
     """Return the summary of the keys of both; pieces may come in any order.
 
     The lesser of the two largest keys becomes one of the others, and all sums are taken to the new runner-up.
@@ -158,7 +158,7 @@ def merge(a: Summary, b: Summary) -> Summary:
     top_key, lesser_key = np.where(heads, a.top_key, b.top_key), np.where(heads, b.top_key, a.top_key)
     upstream = a.top_upstream, b.top_upstream
     lesser = _one(np.minimum(a.first, b.first), np.where(left, *upstream[::-1]), lesser_key)
-    return Summary(
+    return StreamedRows(
         factors=a.factors,
         n_keys=a.n_keys + b.n_keys,
         first=np.maximum(a.first, b.first),
@@ -209,6 +209,6 @@ def _together(factors: np.ndarray, pieces: Sequence[Others]) -> Others:
     return Others(level, sum_1, sum_2, sum_3, sum_log, mean, slope, square, pulled, keys)
 
 
-def merge_all(pieces: Iterable[Summary]) -> Summary:
+def merge_all(pieces: Iterable[StreamedRows]) -> StreamedRows:
     """Merge pieces as they come, holding two at a time."""
     return functools.reduce(merge, pieces)

@@ -35,7 +35,7 @@ MEASURES = ("query_std", "logit_std", "logit_variance_ratio", "normalised_entrop
 
 
 @dataclass(frozen=True)
-class Variant:
+class Stack:
     """A kind of stack: name of the normalisation, whether layers add to their input, and the scale rule."""
 
     norm: str
@@ -44,7 +44,7 @@ class Variant:
 
 
 VARIANTS = tuple(
-    Variant(norm, residual, scaling)
+    Stack(norm, residual, scaling)
     for scaling in RULES
     for norm, residual in (
         ("pre_layernorm", True),

@@ -23,7 +23,7 @@ COMMON_MEAN = 3.0
 
 
 @dataclass(frozen=True)
-class Shape:
+class LayerWidths:
     """Widths of a layer: of the model, and of each of its heads."""
 
     d_model: int
@@ -34,9 +34,9 @@ class Shape:
         return self.d_model // self.n_heads
 
 
-BASE = Shape(512, 8)
+BASE = LayerWidths(512, 8)
 """The base model of Vaswani et al. 2017."""
-WIDE = Shape(1024, 8)
+WIDE = LayerWidths(1024, 8)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Initialisation:
     """A law of the initial weights of one head's projections, both (d_k, d_model), with mean 0.
 
     formula: TeX of the variance of a weight, with D for d_model; of W_q and W_k where they differ.
-    query, key: Shape -> variance of a weight of W_q and of W_k.
+    query, key: LayerWidths -> variance of a weight of W_q and of W_k.
     uniform: whether weights are uniform, else normal. scaled: whether the model multiplies q·k by 1/√d_k.
     shapes: the layers that it is shown for.
     """
@@ -53,17 +53,17 @@ class Initialisation:
     label: str
     formula: str
     source: str
-    query: Callable[[Shape], float]
-    key: Callable[[Shape], float] | None = None
+    query: Callable[[LayerWidths], float]
+    key: Callable[[LayerWidths], float] | None = None
     uniform: bool = False
     scaled: bool = True
-    shapes: tuple[Shape, ...] = (BASE,)
+    shapes: tuple[LayerWidths, ...] = (BASE,)
 
-    def variances(self, shape: Shape) -> tuple[float, float]:
+    def variances(self, shape: LayerWidths) -> tuple[float, float]:
         """Return Var(W_q) and Var(W_k)."""
         return self.query(shape), (self.key or self.query)(shape)
 
-    def draw(self, rng: np.random.Generator, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, rng: np.random.Generator, shape: LayerWidths) -> tuple[np.ndarray, np.ndarray]:
         """Draw W_q and W_k, float32 (d_k, d_model)."""
         size = (shape.d_k, shape.d_model)
         query, key = (np.float32(math.sqrt(variance)) * self._unit(rng, size) for variance in self.variances(shape))
@@ -135,7 +135,7 @@ _INITIALISATIONS = (
         formula="0.02^2",
         source="Devlin et al. 2019 (BERT) and Radford et al. 2019 (GPT-2), at the widths of four models",
         query=lambda shape: 0.02**2,
-        shapes=(Shape(768, 12), Shape(1600, 25), Shape(4096, 32), Shape(12288, 96)),
+        shapes=(LayerWidths(768, 12), LayerWidths(1600, 25), LayerWidths(4096, 32), LayerWidths(12288, 96)),
     ),
     Initialisation(
         name="t5",
@@ -220,9 +220,9 @@ class Layer:
     directions: Callable[[int], int] = lambda d_k: d_k
     factor: Callable[[int], float] = lambda d_k: 1 / math.sqrt(d_k)
     effort: int = 1
-    shapes: tuple[Shape, ...] = (BASE,)
+    shapes: tuple[LayerWidths, ...] = (BASE,)
 
-    def exact(self, shape: Shape) -> dict[str, float]:
+    def exact(self, shape: LayerWidths) -> dict[str, float]:
         """Return the exact mean of every quantity over weights and inputs."""
         if self.length is not None:
             square = self.length(shape.d_k)
@@ -236,7 +236,7 @@ class Layer:
         logits *= self.factor(shape.d_k) ** 2
         return dict(query_variance=query, key_variance=key, logit_variance=logits, logit_std=math.sqrt(logits))
 
-    def measure(self, rng: np.random.Generator, shape: Shape) -> tuple[float, float, float]:
+    def measure(self, rng: np.random.Generator, shape: LayerWidths) -> tuple[float, float, float]:
         """Return mean q_i², mean k_i² and the mean variance of the logits within a row, for one draw of the weights."""
         x_q, x_k = self.inputs.draw(rng, shape.d_model)
         w_q, w_k = self.weights.draw(rng, shape)
@@ -331,7 +331,7 @@ LABELS = {(layer.group, layer.name): layer.label for layer in LAYERS}
 QUANTITIES = ("query_variance", "key_variance", "logit_variance", "logit_std")
 
 
-def simulate(layer: Layer, shape: Shape, n_draws: int, seed: int) -> list[dict[str, Any]]:
+def simulate(layer: Layer, shape: LayerWidths, n_draws: int, seed: int) -> list[dict[str, Any]]:
     """Measure a layer for independent draws of weights and inputs; return one row for each of `QUANTITIES`.
 
     Returns:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sqrtdk.rows import gradients, softmax, streaming
 from sqrtdk.rows import plan as row_plan
-from sqrtdk.rows.plan import N_LOGITS, Plan
+from sqrtdk.rows.plan import N_LOGITS, RowPlan
 from sqrtdk.sampling import streams
 from sqrtdk.sampling.ensembles.base import Ensemble
 from sqrtdk.statistics import distribution, estimates, quantiles
@@ -65,7 +65,7 @@ def treatment(text: str, d_k: int, n_keys: int) -> float | Variant:
 
 
 def _row_values(
-    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream: np.random.Generator
+    ensemble: Ensemble, d_k: int, plan: RowPlan, rng: np.random.Generator, rng_upstream: np.random.Generator
 ) -> Iterator[tuple[float | Variant, dict[str, Any]]]:
     """Yield (treatment, measure name -> (batch, rows) array), batch by batch, of the blocks that the treatment gets."""
     if plan.piece:
@@ -128,7 +128,7 @@ def _variant_norms(
 
 
 def _streamed_row_values(
-    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator, rng_upstream: np.random.Generator
+    ensemble: Ensemble, d_k: int, plan: RowPlan, rng: np.random.Generator, rng_upstream: np.random.Generator
 ) -> Iterator[tuple[float, dict[str, Any]]]:
     """Do the same for rows that are never held whole, without the measures that need them whole."""
     shape, factors = (plan.batch, plan.n_queries), list(plan.shares)
@@ -137,7 +137,7 @@ def _streamed_row_values(
         q, pieces = ensemble.draw_in_pieces(rng, *shape, plan.n_keys, d_k, plan.piece)
         mixing = _value_mixing(rng_upstream, *shape, d_k)
 
-        def summarised(k: np.ndarray, q: np.ndarray = q, mixing: np.ndarray = mixing) -> streaming.Summary:
+        def summarised(k: np.ndarray, q: np.ndarray = q, mixing: np.ndarray = mixing) -> streaming.StreamedRows:
             normals = streams.standard_normal(rng_upstream, (*shape, k.shape[1])).astype(np.float64)
             upstream = _both_upstream(normals, mixing)
             return streaming.summarise(factors, q @ k.swapaxes(-1, -2), upstream, k, n_pulled=plan.n_pulled)
@@ -159,7 +159,7 @@ def _by_name(norms: list[tuple[Any, ...]]) -> dict[str, np.ndarray]:
 
 
 def _simulate(
-    ensemble: Ensemble, d_k: int, plan: Plan, seed: int, *identity: str | int
+    ensemble: Ensemble, d_k: int, plan: RowPlan, seed: int, *identity: str | int
 ) -> dict[float | Variant, dict[str, np.ndarray]]:
     """Return treatment -> measure name -> values (blocks, rows), from the streams of this identity."""
     rng, rng_upstream = (streams.generator(seed, "softmax", *identity, part) for part in ("qk", "upstream"))
@@ -203,7 +203,7 @@ def simulate_cell(
         factors = {scaling: treatment(scaling, d_k, n) for scaling in scalings}
         distinct = list(dict.fromkeys(factors.values()))
 
-        def pilot(plan: Plan, n: int = n) -> dict[float | Variant, dict[str, np.ndarray]]:
+        def pilot(plan: RowPlan, n: int = n) -> dict[float | Variant, dict[str, np.ndarray]]:
             return _simulate(ensemble, d_k, plan, seed, name, d_k, n, "pilot")
 
         constant = not any(isinstance(factor, Variant) for factor in distinct)

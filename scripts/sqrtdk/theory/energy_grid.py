@@ -154,7 +154,7 @@ class GroupedRows:
             yield row, s * largest
 
 
-class Running:
+class RowMoments:
     """Moments over independent rows that come in batches, with any leading axes."""
 
     def __init__(self) -> None:
@@ -234,10 +234,10 @@ def _batches(n_rows: int, per_row: int) -> Iterator[int]:
 
 def _simulate_rows(
     n_keys: int, spreads: Sequence[float], rng: np.random.Generator, n_rows: int
-) -> tuple[Running, np.ndarray]:
+) -> tuple[RowMoments, np.ndarray]:
     """Return the moments of ROW_MEASURES, (spreads, measures), and every row's ‖J‖_F, (spreads, rows)."""
     grouped = GroupedRows(n_keys, spreads) if n_keys > MOST_PLAIN else None
-    running, norms = Running(), []
+    running, norms = RowMoments(), []
     for n in _batches(n_rows, min(n_keys, MOST_PLAIN)):
         softened = grouped(rng, n) if grouped else plain_rows(rng, n_keys, n, spreads)
         pairs = zip(spreads, softened, strict=True)
@@ -247,9 +247,9 @@ def _simulate_rows(
     return running, np.concatenate(norms, axis=1)
 
 
-def _simulate_spectral(n_keys: int, spreads: Sequence[float], rng: np.random.Generator, n_rows: int) -> Running:
+def _simulate_spectral(n_keys: int, spreads: Sequence[float], rng: np.random.Generator, n_rows: int) -> RowMoments:
     """Return the moments of λ₁², (spreads,)."""
-    running = Running()
+    running = RowMoments()
     for n in _batches(n_rows, n_keys):
         softened = plain_rows(rng, n_keys, n, spreads)
         running.add(np.stack([softmax.jacobian_spectral(row) ** 2 for row, _ in softened]))

@@ -63,7 +63,7 @@ class Shape:
 
 
 @dataclass
-class Seen:
+class LayerAttention:
     """What one layer's attention looked like: scores q·k, logits, weights (..., B, H, m, n); ∂L/∂output after `back`.
 
     allowed: (m, n) truth values, or None. q, k: queries and keys, (..., B, H, ·, d_k).
@@ -177,7 +177,7 @@ def _attention(queries, sources, p: dict, layer: str, shape: Shape, rule: Rule):
     if rule.after != 1:
         mixed *= rule.after
     output, back_to_mixed = _linear(_merge(mixed), p[f"{layer}.w_o"])
-    seen = Seen(scores, z, weights, allowed, q, k, (queries, sources))
+    seen = LayerAttention(scores, z, weights, allowed, q, k, (queries, sources))
 
     def back(g, found: dict):
         seen.output_gradient = g
@@ -218,7 +218,7 @@ def _mlp(x, p: dict, layer: str):
 
 
 def forward(shape: Shape, rule: Rule, p: dict[str, np.ndarray], inputs: np.ndarray):
-    """Return the output logits (..., B, answers, outputs), the way back to all gradients, and each layer's `Seen`.
+    """Return the output logits (..., B, answers, outputs), the way back to all gradients, and each `LayerAttention`.
 
     Args:
         p: parameters, each (*models, ...). inputs: (..., B, T, symbols), how often each symbol stands at each position;
@@ -284,7 +284,7 @@ def cross_entropy(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, 
 
 
 def loss_and_gradients(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.ndarray):
-    """Return loss and accuracy of each model, the gradient of each parameter, and each layer's `Seen`."""
+    """Return loss and accuracy of each model, the gradient of each parameter, and each layer's `LayerAttention`."""
     logits, back, seen = forward(shape, rule, p, inputs)
     loss, accuracy, g = cross_entropy(logits, targets)
     return loss, accuracy, back(g), seen

@@ -124,7 +124,7 @@ def measure(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.n
     return found | {"saturated_share": np.mean(weight > SATURATED, axis=1)}
 
 
-def _alignment(shape: Shape, seen: model.Seen) -> np.ndarray:
+def _alignment(shape: Shape, seen: model.LayerAttention) -> np.ndarray:
     """Return the mean cosine of the last layer's queries with the keys that they have to find; NaN where none is."""
     if not shape.wanted:
         return np.full(len(seen.q), math.nan)
@@ -142,7 +142,7 @@ LOGGED = ("learning_rate", "seed", "step", *COLUMNS, "diverged")
 AT_START = ("layer", "quantity", "estimate", "se", "prediction")
 
 
-def _rows(seen: model.Seen) -> dict[str, np.ndarray]:
+def _rows(seen: model.LayerAttention) -> dict[str, np.ndarray]:
     """Return, for each model, the scores and logits of the keys that are seen, and measures of each row."""
     n = seen.weights.shape[-1]
     allowed = np.ones(seen.weights.shape[-2:], bool) if seen.allowed is None else seen.allowed

@@ -28,7 +28,7 @@ SMALLEST = 1e-12
 
 
 @dataclass(frozen=True)
-class Cell:
+class Sweep:
     """All runs of one rule at one width of one experiment: arrays over (rates, seeds), and steps last where logged.
 
     loss: final losses, no worse than guessing. path: losses at all logged `steps`, (rates, seeds, steps).
@@ -55,7 +55,7 @@ class Cell:
         return int(np.log(self.loss).mean(axis=1).argmin())
 
 
-def cells(training: pd.DataFrame) -> list[Cell]:
+def cells(training: pd.DataFrame) -> list[Sweep]:
     """Put the table of logged steps into arrays, a cell for each experiment, rule and width, in order."""
     found = []
     for key, rows in training.groupby(KEY, sort=False):
@@ -70,7 +70,7 @@ def cells(training: pd.DataFrame) -> list[Cell]:
         path = np.clip(np.nan_to_num(column("loss"), nan=guess), SMALLEST, guess)
         lost = rows["diverged"].map(lambda value: str(value).lower() == "true").to_numpy(dtype=bool).reshape(shape)
         found.append(
-            Cell(
+            Sweep(
                 dict(zip(KEY, key, strict=True)),
                 rates,
                 steps,
@@ -128,7 +128,7 @@ def brackets(rates: np.ndarray, progress: np.ndarray, bar: float) -> tuple[float
     return padded[first], float(x[first]), float(x[last]), padded[last + 2]
 
 
-def bars(all_cells: list[Cell]) -> dict[str, float]:
+def bars(all_cells: list[Sweep]) -> dict[str, float]:
     """Return, for each experiment, the progress from which on a rate is usable."""
     best: dict[str, float] = {}
     for cell in all_cells:
@@ -138,7 +138,7 @@ def bars(all_cells: list[Cell]) -> dict[str, float]:
     return {name: USABLE * max(value, SMALLEST) for name, value in best.items()}
 
 
-def _resampled(cell: Cell, bar: float, seed: int) -> np.ndarray:
+def _resampled(cell: Sweep, bar: float, seed: int) -> np.ndarray:
     """Return the brackets of the window's ends (4, resamples): of all seeds first, then of resampled seeds.
 
     The resamples are those of all cells with as many seeds.
@@ -171,7 +171,7 @@ def _between(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
     return round(float(min(lower, low[0])), 12), round(float(max(upper, high[0])), 12)
 
 
-def steps_to(cell: Cell, rate: int, bar: float) -> np.ndarray:
+def steps_to(cell: Sweep, rate: int, bar: float) -> np.ndarray:
     """Return for each seed the step at which progress reaches the bar, interpolated; infinite where it does not."""
     target = cell.guess * (1 - bar)
     found = np.full(cell.path.shape[1], math.inf)
@@ -187,7 +187,7 @@ def steps_to(cell: Cell, rate: int, bar: float) -> np.ndarray:
     return found
 
 
-def curves(all_cells: list[Cell]) -> list[dict]:
+def curves(all_cells: list[Sweep]) -> list[dict]:
     """Return a row for each rate of each cell: the final loss with its interval over seeds, and what went wrong."""
     rows = []
     for cell in all_cells:
@@ -206,7 +206,7 @@ def curves(all_cells: list[Cell]) -> list[dict]:
     return rows
 
 
-def summaries(all_cells: list[Cell], seed: int) -> list[dict]:
+def summaries(all_cells: list[Sweep], seed: int) -> list[dict]:
     """Return a row for each cell: best rate, window of usable rates, speed, and gradient at the start."""
     bar, rows = bars(all_cells), []
     for cell in all_cells:
@@ -247,7 +247,7 @@ def decide(low: float, high: float, margin: float) -> str:
     return "no difference" if low > -margin and high < margin else "undecided"
 
 
-def verdicts(all_cells: list[Cell], seed: int) -> list[dict]:
+def verdicts(all_cells: list[Sweep], seed: int) -> list[dict]:
     """Return rows that hold each rule against 1/√d_k, at one width of one experiment.
 
     Comparisons: loss at the best rate of each (`best`), at the best rate of 1/√d_k (`same_rate`), steps to the target
@@ -290,7 +290,7 @@ def verdicts(all_cells: list[Cell], seed: int) -> list[dict]:
     return rows
 
 
-def transfer(all_cells: list[Cell], seed: int) -> list[dict]:
+def transfer(all_cells: list[Sweep], seed: int) -> list[dict]:
     """Return a row for each rule of an experiment: how its best rate and largest usable rate move with the width.
 
     shift: decimal logarithm of the largest usable rate at the widest head over that at the narrowest, where both

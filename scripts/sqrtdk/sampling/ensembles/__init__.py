@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, Parameter, Problem, SpecError
+from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, Parameter, SpecError, SpecProblem
 from sqrtdk.sampling.ensembles.iid import Iid
 
-__all__ = ["Ensemble", "Exact", "Parameter", "Problem", "SpecError", "build", "families"]
+__all__ = ["Ensemble", "Exact", "Parameter", "SpecProblem", "SpecError", "build", "families"]
 
 # scipy_families is loaded only for a name that is not ours: SciPy's statistics take longer to import than a cell runs.
 _OTHERS = ("base", "scipy_families")
@@ -51,7 +51,7 @@ def build(spec: dict[str, Any]) -> Ensemble:
     if not isinstance(spec, dict) or not isinstance(spec.get("family"), str):
         given = spec.get("family") if isinstance(spec, dict) else spec
         raise SpecError(
-            [Problem("family", given, f"the name of a family: {', '.join(REGISTRY)}, or one of scipy.stats")]
+            [SpecProblem("family", given, f"the name of a family: {', '.join(REGISTRY)}, or one of scipy.stats")]
         )
     name = spec["family"]
     if family := _find(name):
@@ -61,7 +61,7 @@ def build(spec: dict[str, Any]) -> Ensemble:
     known = [*families(), *scipy_families.distributions()]
     if name not in known:
         allowed = f"a built-in family ({', '.join(families())}) or a continuous distribution of scipy.stats"
-        raise SpecError([Problem("family", name, allowed, _nearest(name, known))])
+        raise SpecError([SpecProblem("family", name, allowed, _nearest(name, known))])
     shapes = scipy_families.shape_parameters(name)
     values = _read((*shapes, *Iid.parameters()), spec)
     own = {shape.name: values.pop(shape.name) for shape in shapes}
@@ -81,15 +81,15 @@ def _read(parameters: tuple[Parameter, ...], spec: dict[str, Any]) -> dict[str, 
             continue
         if key not in by_name:
             allowed = f"a parameter of {spec['family']}: {', '.join(by_name) or 'it has none'}"
-            problems.append(Problem(str(key), value, allowed, _nearest(key, by_name)))
+            problems.append(SpecProblem(str(key), value, allowed, _nearest(key, by_name)))
             continue
         values[key] = by_name[key].read(value)
         if values[key] is None:
-            problems.append(Problem(key, value, by_name[key].domain))
+            problems.append(SpecProblem(key, value, by_name[key].domain))
     for key, parameter in by_name.items():
         if key not in spec:
             if parameter.default is None:
-                problems.append(Problem(key, None, f"required by {spec['family']}: {parameter.domain}"))
+                problems.append(SpecProblem(key, None, f"required by {spec['family']}: {parameter.domain}"))
             else:
                 values[key] = parameter.default
     if problems:

@@ -11,7 +11,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Problem:
+class SpecProblem:
     """One mistake in the specification of an ensemble: where, what was given, what is allowed, the nearest name."""
 
     key: str | None
@@ -23,7 +23,7 @@ class Problem:
 class SpecError(ValueError):
     """All mistakes of one specification, in `problems`."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[SpecProblem]) -> None:
         self.problems = problems
         super().__init__("; ".join(f"{p.key or 'ensemble'} = {p.value!r}: {p.allowed}" for p in problems))
 

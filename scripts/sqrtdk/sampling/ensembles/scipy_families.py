@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import integrate, special, stats
 
-from sqrtdk.sampling.ensembles.base import Parameter, Problem, SpecError
+from sqrtdk.sampling.ensembles.base import Parameter, SpecError, SpecProblem
 from sqrtdk.sampling.ensembles.iid import Iid
 
 REFUSED = "a distribution whose moments can be checked and that can be drawn fast"
@@ -142,7 +142,7 @@ def build(distribution: str, shapes: dict[str, float], placement: dict[str, floa
     family = getattr(stats, distribution)
     if not np.all(family._argcheck(*(shapes[p.name] for p in shape_parameters(distribution)))):
         given = ", ".join(f"{name} = {value:g}" for name, value in shapes.items())
-        raise SpecError([Problem(None, given, f"shape parameters inside the domain of scipy.stats.{distribution}")])
+        raise SpecError([SpecProblem(None, given, f"shape parameters inside the domain of scipy.stats.{distribution}")])
     frozen = family(**shapes)
     try:
         moments = finite_moments(frozen, range(1, 5), 1e-6)
@@ -155,7 +155,7 @@ def build(distribution: str, shapes: dict[str, float], placement: dict[str, floa
         order = _order_of_trust(frozen) if len(moments) == 4 else (1.0, 2.0, 4.0, 4.0)[len(moments)]
     except (ValueError, ArithmeticError, RuntimeError, NotImplementedError, TypeError) as error:
         reason = str(error) if isinstance(error, _Refused) else "SciPy cannot compute its moments"
-        raise SpecError([Problem("family", distribution, f"{REFUSED} ({reason})")]) from error
+        raise SpecError([SpecProblem("family", distribution, f"{REFUSED} ({reason})")]) from error
     return ScipyIid(
         distribution=distribution,
         shapes=tuple(shapes.items()),
