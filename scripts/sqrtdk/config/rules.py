@@ -113,7 +113,7 @@ def _exact_spec(raw: Mapping) -> dict:
     return {key: value if key == "family" else read[key](value) for key, value in raw.items()}
 
 
-def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.Problem) -> Problem:
+def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.SpecProblem) -> Problem:
     if problem.key is None:
         return Problem(path, problem.value, f"allowed: {problem.allowed}", problem.nearest)
     key = next((key for key in raw if str(key) == problem.key), problem.key)
