@@ -9,10 +9,10 @@ import pytest
 import synthetic_results
 from answer_cases import AT, FITS, GRADIENTS, MOMENTS, SATURATION, VERDICTS
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report import answers, calibrating
 from sqrtdk.report.comparing import agreement, compare
 from sqrtdk.report.setting import Setting, choose
+from sqrtdk.results.grid import nearest
 from sqrtdk.words.sentences import Sentence
 
 SPECS = {"gaussian": {"family": "gaussian"}}

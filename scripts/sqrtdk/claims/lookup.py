@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from sqrtdk.claims.core import Measured, Missing
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import shares
 from sqrtdk.statistics.intervals import log_error
 
@@ -132,11 +133,11 @@ class Results:
         at = {}
         for name, wanted in zip(GRID, (d_k, n_keys), strict=True):
             if wanted is not None:
-                used = min(sorted(set(rows[name])), key=lambda value, wanted=wanted: abs(math.log(value / wanted)))
+                used = nearest(rows[name], wanted)
                 if not 1 / FARTHEST <= used / wanted <= FARTHEST:
                     raise Missing(f"{table}: {name} = {wanted}")
                 rows = rows[rows[name] == used]
-                at[name] = int(used), wanted
+                at[name] = used, wanted
         return Row(table, rows.iloc[0].to_dict(), at)
 
     def select(self, table: str, **where):

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -29,7 +30,7 @@ def data(frames):
     table = frames["alternatives"]
     if table.empty:
         return table
-    n = selection.nearest(table["n_keys"], _WANTED_N_KEYS)
+    n = nearest(table["n_keys"], _WANTED_N_KEYS)
     rows = table[(table["n_keys"] == n) & table["measure"].isin(_MEASURES)].reset_index(drop=True)
     gradient = rows["measure"] == "grad_query"
     for column, other in (("estimate", "median"), ("se", "median_se")):
@@ -163,7 +164,7 @@ def _agreement(table) -> tuple[Sentence, ...]:
 
 
 def _sizes(table) -> tuple[Sentence, ...]:
-    d_k = selection.nearest(table["d_k"], 64)
+    d_k = nearest(table["d_k"], 64)
     rows = table[(table["d_k"] == d_k) & (table["measure"] == "logit_std")].set_index("variant")["estimate"]
     sizes = [name for name in ("row_mean_abs", "row_median_abs", "row_max_abs") if name in rows.index]
     if not sizes or not rows.get("1/sqrt(d_k)", 0.0) > 0:

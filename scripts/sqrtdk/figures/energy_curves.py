@@ -3,6 +3,7 @@
 import math
 
 from sqrtdk.figures import panels, selection
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 
 KEY = ["n_keys", "logit_std", "measure"]
@@ -12,7 +13,7 @@ _EACH = 2
 
 def chosen(table, wanted: tuple[int, ...]) -> list[int]:
     """Return the simulated numbers of keys nearest to the wanted ones, in rising order."""
-    return sorted({selection.nearest(table["n_keys"], n) for n in wanted})
+    return sorted({nearest(table["n_keys"], n) for n in wanted})
 
 
 def points(table, n_keys: list[int], measures: tuple[str, ...]):

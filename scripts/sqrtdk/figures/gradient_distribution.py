@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -17,7 +18,7 @@ _VANISHED = "below_1e-3"
 
 
 def _shown(values, wanted) -> list[int]:
-    return sorted({selection.nearest(values, one) for one in wanted})
+    return sorted({nearest(values, one) for one in wanted})
 
 
 def _cells(frames):

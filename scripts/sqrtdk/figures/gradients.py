@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -216,7 +217,7 @@ def _alt(table) -> tuple[Sentence, ...]:
 def _reading(frames, table) -> tuple[Sentence, ...]:
     if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
         return (Sentence("reading.alone"),)
-    d_k, n = selection.nearest(table["d_k"], _WANTED), selection.nearest(table["n_keys"], _WANTED)
+    d_k, n = nearest(table["d_k"], _WANTED), nearest(table["n_keys"], _WANTED)
     parts = []
     for measure in _MEASURES:
         pairs = {column: _pair(table, measure, n, d_k, column) for column in ("rms", "median")}

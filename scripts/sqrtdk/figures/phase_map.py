@@ -4,6 +4,7 @@ import math
 
 from sqrtdk.figures import heat, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -320,7 +321,7 @@ def _kept(scales) -> tuple[Sentence, ...]:
     """Say how the scale would have to follow n to keep one entropy."""
     if scales.empty:
         return ()
-    d_k = selection.nearest(scales["d_k"], _WANTED_D_K)
+    d_k = nearest(scales["d_k"], _WANTED_D_K)
     rows = scales[(scales["d_k"] == d_k) & (scales["normalised_entropy"] == _WANTED_ENTROPY)]
     if len(rows) < 2:
         return ()

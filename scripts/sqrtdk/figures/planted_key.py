@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -187,7 +188,7 @@ def _agreement(table) -> tuple[Sentence, ...]:
 
 def _alt(table) -> tuple[Sentence, ...]:
     widths = sorted(selection.order(table["d_k"]))
-    d_k, rho = selection.nearest(widths, 64), table["rho"].max()
+    d_k, rho = nearest(widths, 64), table["rho"].max()
     parts = []
     for rows, look in _series(table[(table["d_k"] == d_k) & (table["rho"] == rho)]):
         ends = selection.ends(rows[rows["theory"].notna()], "n_keys")

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -143,7 +144,7 @@ def _at(table, place: str, rule: str, name: str, d_k: int):
 
 def _growth(table) -> tuple[Sentence, ...]:
     """Compare the error of rounded logits with and without the scale, at the usual width."""
-    d_k = selection.nearest(table["d_k"], _WANTED_D_K)
+    d_k = nearest(table["d_k"], _WANTED_D_K)
     parts, ratios = [], []
     for name in _formats(table):
         plain, scaled = (_at(table, "logits", rule, name, d_k) for rule in ("none", "1/sqrt(d_k)"))

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -24,7 +25,7 @@ def data(frames):
     if table.empty:
         return table
     style.scalings(table["scaling"])
-    front, n = selection.front(table), selection.nearest(table["n_keys"], _WANTED_N_KEYS)
+    front, n = selection.front(table), nearest(table["n_keys"], _WANTED_N_KEYS)
     main = table[(table["ensemble"] == front) & table["measure"].isin(_MEASURES)].copy()
     main.insert(0, "panel", main["measure"])
     every = table[(table["n_keys"] == n) & (table["measure"] == _OTHERS)].copy()
@@ -88,7 +89,7 @@ def _row_label(name: str, table) -> str:
 def describe(table, frames) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     rules = style.scalings(table["scaling"])
-    n = selection.nearest(table["n_keys"], _WANTED_N_KEYS)
+    n = nearest(table["n_keys"], _WANTED_N_KEYS)
     reading = (*_saturates(table, rules, n), *_keys(table, rules), *_ensembles(table, rules, n))
     return Description(_caption(table, n), _alt(table, rules, n), reading, (Sentence("caveat"),))
 

@@ -1,7 +1,5 @@
 """Rows of result tables that figures draw, and what their words tell apart."""
 
-import math
-
 from sqrtdk.figures import style
 
 _ENUMERATED = "enumerated"
@@ -23,11 +21,6 @@ def front(table) -> str:
     """Return the ensemble that a figure shows in front: the Gaussian, else the first."""
     names = order(table["ensemble"])
     return "gaussian" if "gaussian" in names else names[0]
-
-
-def nearest(values, wanted: int) -> int:
-    """Return the value nearest to the wanted one in ratio, the smaller of two that are equally near."""
-    return min(sorted(int(value) for value in set(values)), key=lambda value: abs(math.log(value / wanted)))
 
 
 def truth(column):

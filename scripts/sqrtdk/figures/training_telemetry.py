@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, training_words
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -48,7 +49,7 @@ def _shown(table):
     import pandas as pd
 
     table = table[table["experiment"] == table["experiment"].iloc[0]]
-    table = table[table["d_k"] == selection.nearest(table["d_k"], _WANTED)]
+    table = table[table["d_k"] == nearest(table["d_k"], _WANTED)]
     return pd.concat([table[table["learning_rate"] == rate] for rate in _rates(table)])
 
 

@@ -2,6 +2,7 @@
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -22,7 +23,7 @@ def data(frames):
     style.scalings(table["scaling"])
     shown = (table["first_rank"] == table["last_rank"]) & (table["estimate"] >= _LOWEST)
     for column, wanted in (("d_k", _WIDTHS), ("n_keys", _KEYS)):
-        shown &= table[column].isin({selection.nearest(table[column], value) for value in wanted})
+        shown &= table[column].isin({nearest(table[column], value) for value in wanted})
     table = table.loc[shown, ["d_k", "n_keys", "scaling", "first_rank", "estimate", "se", "n_rows"]]
     table = table.rename(columns={"first_rank": "rank"}).reset_index(drop=True)
     half = intervals.half_width(table["se"], table["n_rows"])

@@ -3,9 +3,9 @@
 import pandas as pd
 
 from sqrtdk.figures import style
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.setting import WANTED_D_K, WANTED_N_KEYS
 from sqrtdk.report.tables.cells import missing
+from sqrtdk.results.grid import nearest
 from sqrtdk.studies.typical_rows import RANKS
 from sqrtdk.words import numbers
 

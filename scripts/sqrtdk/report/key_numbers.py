@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report import calibrating
 from sqrtdk.report.comparing import MARGIN
 from sqrtdk.report.macro_names import fingerprint, letters
@@ -16,6 +15,7 @@ from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import exact, missing, pick
 from sqrtdk.report.tables.moments import logit_std, simulated
 from sqrtdk.report.tables.rows import SATURATION_MEASURES
+from sqrtdk.results.grid import nearest
 from sqrtdk.rows.softmax import SATURATED_WEIGHT, VANISHING_NORM
 from sqrtdk.statistics.distribution import THRESHOLDS
 from sqrtdk.words import numbers

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.tables.moments import simulated
+from sqrtdk.results.grid import nearest
 from sqrtdk.words.sentences import Sentence
 
 WANTED_D_K = 64

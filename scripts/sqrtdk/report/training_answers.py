@@ -4,9 +4,9 @@ import math
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.report.tables.cells import NONE, Cell, Table, missing
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics.intervals import t_quantile
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence

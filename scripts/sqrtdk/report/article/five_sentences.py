@@ -4,13 +4,13 @@ import math
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.article.points import Point, extremes, find, models, near_one, verdict_values
 from sqrtdk.report.comparing import MARGIN, agreement, compare, ratio
 from sqrtdk.report.setting import WANTED_D_K, WANTED_SCALING, Setting
 from sqrtdk.report.tables.cells import missing, pick
 from sqrtdk.report.tables.moments import logit_std, simulated
 from sqrtdk.report.training_answers import MUP, PLAIN, WORDS, optimiser
+from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 

@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.article.points import error, find, percentage, verdict_values
 from sqrtdk.report.article.questions import BASE, at_width, normalised, rule_values, trained
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.report.tables.cells import Cell, Table, missing, pick
 from sqrtdk.report.tables.normalisers import D_K, N_KEYS, NARROW, WIDE
+from sqrtdk.results.grid import nearest
 from sqrtdk.studies.normalisation import BETWEEN
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence

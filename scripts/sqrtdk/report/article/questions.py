@@ -4,12 +4,12 @@ import math
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.article.points import Point, error, extremes, find, models, near_one, percentage, verdict_values
 from sqrtdk.report.comparing import compare
 from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import missing, pick
 from sqrtdk.report.training_answers import MUP, WORDS, optimiser
+from sqrtdk.results.grid import nearest
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
 from sqrtdk.sampling import one_product
 from sqrtdk.studies.rounding import RULES

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, pick
+from sqrtdk.results.grid import nearest
 from sqrtdk.variants import notation
 from sqrtdk.variants.scalings import MISTAKE
 from sqrtdk.words import numbers

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from sqrtdk.figures.selection import nearest
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, pick, plain
+from sqrtdk.results.grid import nearest
 from sqrtdk.studies.initialisation import INITIALISATIONS, LAYERS
 from sqrtdk.studies.rounding import FORMATS, RULES
 from sqrtdk.words import numbers

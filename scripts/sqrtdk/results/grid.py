@@ -1,0 +1,9 @@
+"""Which width or number of keys of a run stands in for one that is asked for."""
+
+import math
+from collections.abc import Iterable
+
+
+def nearest(values: Iterable[int], wanted: int) -> int:
+    """Return the value nearest to the wanted one in ratio, the smaller of two that are equally near."""
+    return min(sorted(int(value) for value in set(values)), key=lambda value: abs(math.log(value / wanted)))
