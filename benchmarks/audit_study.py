@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import numpy as np  # noqa: E402 - after the environment and the path are set
 
+from sqrtdk.heads.cases import ERRORS, Options  # noqa: E402
 from sqrtdk.heads.conventions import convention, scale  # noqa: E402
-from sqrtdk.heads.diagnoses import BUG, ERRORS, Options  # noqa: E402
 from sqrtdk.heads.dumps import dump_of  # noqa: E402
+from sqrtdk.heads.findings import BUG  # noqa: E402
 from sqrtdk.heads.verdict import Verdict, audit  # noqa: E402
 
 WIDTHS = (16, 32, 64, 80, 96, 128, 256)

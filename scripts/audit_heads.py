@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from program import run, write_rows
+from sqrtdk.heads.cases import Options
 from sqrtdk.heads.conventions import convention, scale
-from sqrtdk.heads.diagnoses import Options
 from sqrtdk.heads.dumps import read_dumps
 from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.verdict import COLUMNS, audit

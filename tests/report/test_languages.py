@@ -11,7 +11,8 @@ import synthetic_results
 from prose import OTHERS, REPORT, english, words
 
 import check_release
-from sqrtdk.heads import diagnoses
+from sqrtdk.heads import blocks, diagnoses, starts
+from sqrtdk.heads.explanations import EXPLANATIONS
 from sqrtdk.sampling import ensembles, laws, moments
 from sqrtdk.sampling.ensembles import iid
 from sqrtdk.studies import initialisation
@@ -124,21 +125,33 @@ def reasons() -> set[str]:
 
 def findings() -> set[str]:
     """Return findings of every kind, with every explanation, as the table of the audit has them."""
-    tree = ast.parse(Path(diagnoses.__file__).read_text(encoding="utf-8"))
-    calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and ast.unparse(call.func) == "Finding"]
+    trees = [ast.parse(Path(one.__file__).read_text(encoding="utf-8")) for one in (blocks, diagnoses, starts)]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"]
     kinds = {
+        "entropy collapse",
+        "very sharp",
+        "scale of another convention",
+        blocks.INVERTED,
+        blocks.OVERFLOW,
+        "mask may be transposed",
+        "scores may be transposed",
+    } | {
         node.value
         for call in calls
         for node in ast.walk(call.args[0])
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    assert {"zero scale", "entropy collapse", "very sharp", "logit growth"} <= kinds
-    causes = [*diagnoses.EXPLANATIONS, "zero scale", "weights initialised too large"]
+    assert {"zero scale", "not finite", "scale may be applied twice", "logit growth"} <= kinds
+    causes = [*EXPLANATIONS, "zero scale", "weights initialised too large"]
     causes += ["inputs of the projections not normalised", "W_q with variance 1 in place of 1/d_model"]
     causes += ["W_k with standard deviation 0.02 at this d_model", "q: no normalisation before the projections"]
     causes += ["q and k normalised to length 1, with 1/sqrt(d_k) left in place"]
-    causes += ["k: not normalised per head, as the convention says"]
-    found = {f"bug: {kind} × 0.125 ({' / '.join(causes)})" for kind in kinds} | {f"note: {kind}" for kind in kinds}
+    causes += ["k: not normalised per head, as the convention says", "q carries the scale already"]
+    causes += ["k carries the scale already", "q and k carry half of the scale each"]
+    found = {f"bug: {kind} × 0.125 ({' / '.join(causes)})" for kind in kinds} | {
+        f"{level}: {kind}" for kind in kinds for level in ("note", "warning")
+    }
     return found | {"; ".join(sorted(found))}
 
 

@@ -5,8 +5,8 @@ import functools
 import audit_files
 import pandas as pd
 
+from sqrtdk.heads.cases import Options
 from sqrtdk.heads.conventions import convention, scale
-from sqrtdk.heads.diagnoses import Options
 from sqrtdk.heads.dumps import dump_of
 from sqrtdk.heads.verdict import COLUMNS, audit
 

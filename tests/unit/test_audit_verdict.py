@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from sqrtdk.heads import page
+from sqrtdk.heads.cases import Options
 from sqrtdk.heads.conventions import CONVENTIONS, convention, declared_scale, scale
-from sqrtdk.heads.diagnoses import EXPLANATIONS, Options
 from sqrtdk.heads.dumps import dump_of, read_dumps
 from sqrtdk.heads.errors import InputError
-from sqrtdk.heads.verdict import CAPTURED, COLUMNS, audit
+from sqrtdk.heads.explanations import EXPLANATIONS
+from sqrtdk.heads.verdict import ALL_COLUMNS, audit
 
 
 def judge(arrays, declared=None, name=None, stage="unknown", **sizes):
@@ -175,7 +176,7 @@ class TestWrongFactors:
         assert only(judge(heads() | {"scores": np.zeros((2, 64, 64))}, None, "learned")).kind == "zero scale"
 
     def test_a_constant_shows_only_where_widths_differ(self):
-        wide = heads(d=128)
+        wide = heads(d=128, n=60)
         assert only(judge(wide, "0.125")).kind == "unexplained scale"
         dumps = [dump_of(heads(), name="a", order=0), dump_of(wide, name="b", order=1)]
         verdicts = audit(dumps, Options(convention(None), scale("0.125").of))
@@ -375,4 +376,4 @@ class TestShippedHeads:
         assert {row["sink_key"] for row in sinks} == {0}
 
     def test_rows_have_every_column(self, shipped):
-        assert all(set(v.row) == {*COLUMNS, *CAPTURED} for v in shipped)
+        assert all(set(v.row) == set(ALL_COLUMNS) for v in shipped)

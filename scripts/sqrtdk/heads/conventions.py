@@ -49,7 +49,7 @@ class Convention:
 
     right: (d_k, n_keys) -> the factors that are right, the usual one first; none where any positive factor is.
     unit: (d_k) -> the within-row standard deviation of q·k at initialisation if all is well; None where none is
-    expected. normalised: q and k are normalised per head. carried: the arrays carry the scale already.
+    expected. normalised: q and k are normalised per head. also: (d_k) -> factors that are right too, if rarely meant.
     """
 
     name: str
@@ -58,13 +58,19 @@ class Convention:
     unit: Callable[[int], float] | None = math.sqrt
     normalised: bool = False
     assumed: bool = False
+    also: Callable[[int], tuple[float, ...]] = lambda d_k: ()
+
+
+def mup_factors(d_k: int) -> tuple[float, ...]:
+    """Return √base/d_k of muP for every other width of a head that a base model may have had (Yang et al. 2021)."""
+    return tuple(math.sqrt(base) / d_k for base in range(4, max(64, d_k) + 1, 4) if base != d_k)
 
 
 _CONVENTIONS = (
     Convention("pre-scaled", "q carries the scale already", lambda d, n: (1.0,), lambda d: 1.0),
     Convention("split", "q and k carry one half of the scale each", lambda d, n: (1.0,), lambda d: 1.0),
     Convention("folded", "the weights of q carry the scale (T5)", lambda d, n: (1.0,), lambda d: 1.0),
-    Convention("mup", "1/d_k, or 8/d_k", lambda d, n: (1 / d, 8 / d)),
+    Convention("mup", "1/d_k, 8/d_k, or √base/d_k", lambda d, n: (1 / d, 8 / d), also=mup_factors),
     Convention("learned", "a learned multiplier", lambda d, n: (), None),
     Convention("normalised", "q and k normalised per head, with any multiplier", lambda d, n: (), None, True),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sqrtdk.heads import masks
+from sqrtdk.heads.blocks import Arrays, block_of
 from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.given import Given, about_of, given_of
 from sqrtdk.heads.names import BESIDE, before_rotation, has_role, of_lens, split_name, without_projection
@@ -16,8 +17,6 @@ from sqrtdk.heads.tally import Block
 LAYOUTS = ("BHSD", "BSHD", "SBHD", "HSD", "SHD", "SD", "LHSD", "LBHSD", "LBSHD")
 """Axes in order: layer, batch, head, sequence, d_k."""
 AUTO = {2: "SD", 3: "HSD", 4: "BHSD", 5: "LBHSD"}
-ABSURD = 1e30
-"""Larger numbers are no activations, and their powers would overflow."""
 LARGEST = 2**27
 """Scores of one head and sequence that are still read: more would not fit into memory where they are given."""
 MOST = 10**8
@@ -73,64 +72,55 @@ class Group:
 
     def _read(self, role: str, layer: int, batch: int, head: int) -> np.ndarray:
         index = {"L": layer, "B": batch, "H": head}
-        tensor = self.arrays[role]
-        where = tuple(index.get(letter, slice(None)) for letter in self.axes(role))
-        if role == "scores":
-            return np.asarray(tensor.read(where), np.float64)
-        array = tensor.finite(where)
-        if np.abs(array).max() > ABSURD:
-            raise InputError(f"{tensor.where} holds values beyond {ABSURD:g}, which no activation is")
-        return array
+        return self.arrays[role].raw(tuple(index.get(letter, slice(None)) for letter in self.axes(role)))
 
-    def blocks(self, layer: int, head: int) -> list[Block]:
+    @property
+    def key_heads(self) -> int | None:
+        return self._size("k", "H") if "k" in self.arrays else None
+
+    def key_head(self, head: int) -> int:
+        """Return the head of k that a head of q shares: neighbours share one."""
+        return head // (self.n_heads // self._size("k", "H"))
+
+    def blocks(self, layer: int, head: int, key_head: int | None = None, transposed: bool = False) -> list[Block]:
+        """Return the sequences of a head. key_head: the head of k in place of the one it shares by its place.
+
+        transposed: whether the scores are taken as (key, query). Raises InputError for what cannot be used.
+        """
         first = "q" if "q" in self.arrays else "scores"
-        given, found = self.given, []
-        for batch in range(self._size(first, "B")):
-            q = k = scores = None
-            if "q" in self.arrays:
-                # As they were before any scale, which is then one number.
-                q = self._read("q", layer, batch, head) / given.gains[0]
-                k = self._read("k", layer, batch, head // (self.n_heads // self._size("k", "H"))) / given.gains[1]
-            if "scores" in self.arrays:
-                scores = self._read("scores", layer, batch, head)
-            n, m = scores.shape if q is None else (len(q), len(k))
-            if n * m > LARGEST and scores is not None:
-                raise InputError(
-                    f"{self.arrays['scores'].where} has {n} × {m} scores for one head, more than {LARGEST}"
-                )
-            rows = slice(None, None, -(-n * m // MOST)) if scores is None else slice(None)
-            allowed = self._allowed(batch, head, n, m, scores, rows)
-            if scores is not None:
-                scores = self._without_mask(scores, allowed)
-            if rows.step not in (None, 1):
-                self.told.add(f"every query of {n} could not be looked at; each {rows.step}th stands for all")
-                q = q[rows]
-            shared = n == m and given.positions is None and rows.step in (None, 1)
-            found.append(Block(q, k, scores, allowed, shared, given.softcap, given.sink(head)))
+        found = [self._block(layer, batch, head, key_head, transposed) for batch in range(self._size(first, "B"))]
+        left_out, tokens = sum(block.left_out for block in found), sum(block.shape[0] for block in found)
+        if left_out:
+            self.told.add(f"{left_out} of {tokens} tokens are padding, masked for all or all zero, and left out")
         return found
 
-    def _allowed(self, batch, head, n, m, scores, rows: slice) -> np.ndarray | None:
+    def _block(self, layer: int, batch: int, head: int, key_head: int | None, transposed: bool) -> Block:
+        given = self.given
+        found = Arrays(softcap=given.softcap, sink=given.sink(head), positions=given.positions)
+        found.where = {role: tensor.where for role, tensor in self.arrays.items()}
+        if "q" in self.arrays:
+            # As they were before any scale, which is then one number.
+            key_head = self.key_head(head) if key_head is None else key_head
+            found.q = self._read("q", layer, batch, head) / given.gains[0]
+            found.k = self._read("k", layer, batch, key_head) / given.gains[1]
+        if "scores" in self.arrays:
+            found.scores = self._read("scores", layer, batch, head)
+            found.scores = found.scores.T if transposed else found.scores
+        n, m = found.shape
+        if n * m > LARGEST and found.scores is not None:
+            raise InputError(f"{self.arrays['scores'].where} has {n} × {m} scores for one head, more than {LARGEST}")
+        rows = slice(None, None, -(-n * m // MOST) if found.scores is None else 1)
         if isinstance(self.mask, Tensor):
             size = self._size("q" if "q" in self.arrays else "scores", "B")
-            allowed = masks.part(self.mask, (batch, size), (head, self.n_heads), n, m)
-            allowed = allowed[rows] if len(allowed) > 1 else allowed
-        elif self.mask == "causal":
-            allowed = replace(self.given, causal=True).allowed(n, m, rows)
-        else:
-            allowed = masks.from_scores(scores) if scores is not None else None
-            if allowed is not None:
-                self.told.add("mask read off the scores (large negative ones)")
-        beside = self.given.allowed(n, m, rows)
-        if beside is not None:
-            allowed = beside if allowed is None else allowed & beside
-        return None if allowed is not None and allowed.all() else allowed
-
-    def _without_mask(self, scores, allowed) -> np.ndarray:
-        used = scores if allowed is None else scores[np.broadcast_to(allowed, scores.shape)]
-        if not (np.abs(used) <= ABSURD).all():
-            words = f"holds infinite values, or some beyond {ABSURD:g}, where the mask allows attention"
-            raise InputError(f"{self.arrays['scores'].where} {words}")
-        return scores if allowed is None else np.where(allowed, scores, 0.0)
+            mask = masks.part(self.mask, (batch, size), (head, self.n_heads), n, m)
+            found.mask = mask[rows] if len(mask) > 1 else mask
+        given = replace(given, causal=True) if self.mask == "causal" else given
+        found.allowed = given.allowed(n, m, rows)
+        if rows.step > 1:
+            self.told.add(f"every query of {n} could not be looked at; each {rows.step}th stands for all")
+            places = np.arange(n) + max(m - n, 0) if given.positions is None else given.positions
+            found.q, found.positions = found.q[rows], places[rows]
+        return block_of(found, self.told)
 
 
 @dataclass(frozen=True)
@@ -337,7 +327,10 @@ def _check_shapes(group: Group) -> None:
         raise InputError(f"{arrays[first].where} has shape {arrays[first].shape}: attention over one key is no choice")
     if "scores" in arrays and "q" in arrays:
         wanted = tuple(size("q", letter) for letter in "LBH" if letter in group.layout) + (size("q", "S"), keys)
-        if arrays["scores"].shape != wanted:
-            raise InputError(
-                f"{arrays['scores'].where} has shape {arrays['scores'].shape}, not {wanted} as q and k say"
-            )
+        shape = arrays["scores"].shape
+        # A column more is that of a learned sink.
+        if shape not in (wanted, (*wanted[:-1], keys + 1)):
+            hint = ""
+            if "H" in group.layout and shape == (*wanted[:-3], wanted[-2], size("q", "H"), size("k", "H")):
+                hint = ": are tokens and heads exchanged? (--layout)"
+            raise InputError(f"{arrays['scores'].where} has shape {shape}, not {wanted} as q and k say{hint}")

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sqrtdk.heads.patterns import pattern_of
+from sqrtdk.heads.regression import Slope, measure
 from sqrtdk.heads.tally import Block, tally_of
 from sqrtdk.statistics.estimates import jackknife_error, mean
 from sqrtdk.statistics.intervals import interval, log_interval
@@ -35,6 +37,9 @@ PLAIN = (
     ),
 )
 """Facts without an interval."""
+MORE = ("softcap", "learned_sink_share", "pattern", "pattern_at", "pattern_share")
+"""Facts that came later, at the end of a table: the soft cap of the logits, the weight of a learned sink, and where the
+largest weights stand (`patterns`)."""
 _OF_VECTORS = (
     *(f"{name}{end}" for name in ("q_norm", "k_norm", "cosine") for end in ("", "_low", "_high", "_se")),
     *("d_k", "effective_d_k", "direction_count", "trace_term", "query_mean_term", "key_mean_term"),
@@ -48,26 +53,31 @@ class Unmeasurable(ValueError):
     """A head without a query that may see two keys, or with scores beyond the range of float64."""
 
 
-def describe(blocks: Iterable[Block], factor: float) -> dict:
+def describe(blocks: Iterable[Block], factor: float, measured: Slope | None = None) -> dict:
     """Return the facts of one head.
 
     Args:
         blocks: sequences that the head read; all have q and k, or none has.
         factor: what q·k is multiplied by; 1 where only scores are given, since those are logits already.
+        measured: what the scores say of the factor; None where that is still to be asked.
 
-    Raises Unmeasurable where every row has fewer than two keys, or scores are beyond float64.
+    Where scores are given, logits, weights and gradients are theirs; else they follow from q·k, the factor, soft cap,
+    bias and sink. Raises Unmeasurable where every row has fewer than two keys, or scores are beyond float64.
     """
     blocks = list(blocks)
+    plain = all(block.plain for block in blocks)
     with np.errstate(over="ignore", invalid="ignore"):
-        tallies = [tally_of(block, factor) for block in blocks]
-    if not any((tally.rows["count"] > 1).any() for tally in tallies):
+        tallies = [tally_of(block, factor, plain) for block in blocks]
+    if not any((tally.count > 1).any() for tally in tallies):
         raise Unmeasurable("no query may see two keys, so there is nothing to measure")
+    sums = [one for tally in tallies for one in (tally.scores, tally.logits) if one is not None]
     if not all(
-        math.isfinite(np.sum(sums)) for tally in tallies for sums in (tally.rows["square"], tally.rows["entropy"])
+        math.isfinite(np.sum(x)) for x in [*(t.rows["entropy"] for t in tallies), *(s.rows["square"] for s in sums)]
     ):
         raise Unmeasurable("scores or logits are beyond the range of float64")
-    facts = _vectors(blocks)
-    facts |= _spreads(blocks, tallies, factor) | _weights(blocks, tallies)
+    facts = _vectors(blocks) | _spreads(blocks, tallies, factor) | _counts(tallies)
+    facts |= (measure(blocks) if measured is None else measured).facts()
+    facts |= _weights(blocks, tallies) | pattern_of(blocks, tallies)
     facts["factor"] = factor
     return {name: _plain(value) for name, value in facts.items()}
 
@@ -92,32 +102,42 @@ def _with_interval(name: str, value: float, se: float, degrees: float, log: bool
     return {name: value, f"{name}_low": low, f"{name}_high": high, f"{name}_se": value * se if log else se}
 
 
-def _left_out(blocks, tallies, row_values, column_values, diagonal_values=None) -> list[np.ndarray]:
+def _left_out(blocks, rows, columns, diagonals) -> list[np.ndarray]:
     """Return what each token takes with it: one array where queries and keys are the same tokens, else two.
 
-    The three are functions of a tally that return arrays over its queries, its keys and its diagonal.
+    rows, columns, diagonals: arrays (sum, token) of each block: what its queries, its keys and both in common add.
     """
-    shared = all(block.shared for block in blocks)
-    rows = [row_values(tally) for tally in tallies]
-    columns = [column_values(tally) for tally in tallies]
-    if not shared:
+    if not all(block.shared for block in blocks):
         return [np.concatenate(rows, axis=-1), np.concatenate(columns, axis=-1)]
-    both = [row + column for row, column in zip(rows, columns, strict=True)]
-    if diagonal_values is not None:
-        both = [one - diagonal_values(tally) for one, tally in zip(both, tallies, strict=True)]
+    both = []
+    for block, *parts in zip(blocks, rows, columns, diagonals, strict=True):
+        queries, keys = block.used()
+        # A token of padding is none that could be left out.
+        there = slice(None) if (queries | keys).all() else queries | keys
+        both.append((parts[0] + parts[1] - parts[2])[:, there])
     return [np.concatenate(both, axis=-1)]
 
 
 def _spreads(blocks, tallies, factor) -> dict:
-    """Return mean and spread of the scores and logits, pooled and within rows, by exact leave-one-token-out."""
-    references = np.array([tally.reference for tally in tallies])
+    """Return mean, spread and extremes of the scores and of the logits."""
+    scores = [tally.scores for tally in tallies]
+    facts = _spread("score", blocks, scores, 1.0)
+    if tallies[0].logits is None:
+        return facts | _spread("logit", blocks, scores, factor)
+    return facts | _spread("logit", blocks, [tally.logits for tally in tallies], 1.0)
+
+
+def _spread(prefix: str, blocks, sums, scale: float) -> dict:
+    """Return mean and spread of `scale` times what was summed, pooled and within rows, by exact leave-one-token-out."""
+    references = np.array([one.reference for one in sums])
     base = float(references.mean())
-    for tally, shift in zip(tallies, references - base, strict=True):
+    for one, shift in zip(sums, references - base, strict=True):
         # One reference for all blocks: sums of squares move with it.
         if shift:
-            for sums in (tally.rows, tally.columns, tally.diagonal):
-                sums["square"] += 2 * shift * sums["sum"] + shift**2 * sums["count"]
-                sums["sum"] += shift * sums["count"]
+            for part in (one.rows, one.columns, one.diagonal):
+                part["square"] += 2 * shift * part["sum"] + shift**2 * part["count"]
+                part["sum"] += shift * part["count"]
+            one.reference = base
     names = ("count", "sum", "square")
 
     def pooled(count, total, square):
@@ -128,28 +148,19 @@ def _spreads(blocks, tallies, factor) -> dict:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.maximum(square, 0.0) / freedom
 
-    totals = np.array([sum(tally.rows[name].sum() for tally in tallies) for name in names])
-    gone = _left_out(
-        blocks,
-        tallies,
-        lambda t: np.stack([t.rows[name] for name in names]),
-        lambda t: np.stack([t.columns[name] for name in names]),
-        lambda t: np.stack([t.diagonal[name] for name in names]),
-    )
+    def stacked(rows, columns):
+        """Return what each token takes with it, by names of sums over queries and over keys."""
+        by_key = [[np.stack([part[name] for name in columns]) for part in (s.columns, s.diagonal)] for s in sums]
+        return _left_out(blocks, rows, [one for one, _ in by_key], [other for _, other in by_key])
+
+    totals = np.array([sum(one.rows[name].sum() for one in sums) for name in names])
+    gone = stacked([np.stack([one.rows[name] for name in names]) for one in sums], names)
     centre, variance = pooled(*totals)
     rest = [pooled(*(totals[:, None] - part)) for part in gone]
-    inner = np.array(
-        [
-            sum(tally.rows["within"].sum() for tally in tallies),
-            sum(np.maximum(tally.rows["count"] - 1, 0).sum() for tally in tallies),
-        ]
-    )
-    gone_inner = _left_out(
-        blocks,
-        tallies,
-        lambda t: np.stack([t.rows["within"], np.maximum(t.rows["count"] - 1, 0)]),
-        lambda t: np.stack([t.columns["loss"], t.columns["count"]]),
-        lambda t: np.stack([t.diagonal["loss"], t.diagonal["count"]]),
+    freedom = [np.maximum(one.rows["count"] - 1, 0) for one in sums]
+    inner = np.array([sum(one.rows["within"].sum() for one in sums), sum(one.sum() for one in freedom)])
+    gone_inner = stacked(
+        [np.stack([one.rows["within"], free]) for one, free in zip(sums, freedom, strict=True)], ("loss", "count")
     )
     row_variance = float(within(*inner))
     rest_inner = [within(*(inner[:, None] - part)) for part in gone_inner]
@@ -161,50 +172,30 @@ def _spreads(blocks, tallies, factor) -> dict:
         with np.errstate(divide="ignore", invalid="ignore"):
             return _error([np.log(values) for values in replicates]) / 2
 
-    centre += base
+    size, ends = abs(scale), sorted((scale * min(s.low for s in sums), scale * max(s.high for s in sums)))
     centre_se = _error([values[0] for values in rest])
     pooled_se, row_se = log_se(variance, [one[1] for one in rest]), log_se(row_variance, rest_inner)
-    facts = {}
-    for prefix, scale in (("score", 1.0), ("logit", factor)):
-        facts |= _with_interval(f"{prefix}_mean", scale * centre, scale * centre_se, degrees)
-        facts |= _with_interval(f"{prefix}_std", scale * math.sqrt(variance), pooled_se, degrees, log=True)
-        name = "row_score_std" if prefix == "score" else "row_logit_std"
-        facts |= _with_interval(name, scale * math.sqrt(row_variance), row_se, degrees, log=True)
-    low, high = min(tally.low for tally in tallies), max(tally.high for tally in tallies)
-    n_scores = totals[0]
-    overflow = sum(tally.overflow for tally in tallies) / max(n_scores, 1)
-    counts = np.concatenate([tally.rows["count"] for tally in tallies])
-    row_std = np.sqrt(np.concatenate([t.rows["within"] / np.maximum(t.rows["count"] - 1, 1) for t in tallies]))
+    return {
+        **_with_interval(f"{prefix}_mean", scale * (centre + base), size * centre_se, degrees),
+        **_with_interval(f"{prefix}_std", size * math.sqrt(variance), pooled_se, degrees, log=True),
+        **_with_interval(f"row_{prefix}_std", size * math.sqrt(row_variance), row_se, degrees, log=True),
+        **{f"{prefix}_min": ends[0], f"{prefix}_max": ends[1]},
+    }
+
+
+def _counts(tallies) -> dict:
+    """Return how many scores there are, beyond what, and how rows differ."""
+    counts = np.concatenate([tally.count for tally in tallies])
+    overflow = sum(tally.overflow for tally in tallies) / max(counts.sum(), 1)
+    row_std = np.sqrt(np.concatenate([t.scores.rows["within"] / np.maximum(t.count - 1, 1) for t in tallies]))
     row_std = row_std[counts > 1]
-    facts |= {
-        "score_min": low,
-        "score_max": high,
-        "logit_min": factor * low,
-        "logit_max": factor * high,
+    return {
         "fp16_score_overflow": overflow[0],
         "fp16_exp_overflow": overflow[1],
-        "n_scores": int(n_scores),
+        "n_scores": int(counts.sum()),
         "rows_left_out": int((counts < 2).sum()),
         "query_scale_mixing": row_std.std() / row_std.mean() if row_std.size and row_std.mean() > 0 else math.nan,
     }
-    return facts | _measured(tallies, blocks)
-
-
-def _measured(tallies, blocks) -> dict:
-    """Return the slope of given scores against q·k within rows, its error over queries, and the share explained."""
-    none = {"measured_factor": None, "measured_factor_se": None, "measured_r2": None}
-    if blocks[0].scores is None or blocks[0].q is None:
-        return none
-    product, x, z = (np.concatenate([t.rows[name] for t in tallies]) for name in ("product", "x_square", "z_square"))
-    if not x.sum() > 0:
-        return none
-    slope = product.sum() / x.sum()
-    if not z.sum() > 0:
-        return {"measured_factor": 0.0, "measured_factor_se": 0.0, "measured_r2": 1.0}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = (product.sum() - product) / (x.sum() - x)
-    r2 = product.sum() ** 2 / (x.sum() * z.sum())
-    return {"measured_factor": slope, "measured_factor_se": _error([rest]), "measured_r2": r2}
 
 
 _OF_WEIGHTS = {
@@ -215,20 +206,19 @@ _OF_WEIGHTS = {
 
 
 def _weights(blocks, tallies) -> dict:
-    """Return what softmax makes of the logits."""
-    counts = np.concatenate([tally.rows["count"] for tally in tallies])
+    """Return what softmax makes of the logits; a learned sink is one more outcome."""
+    counts = np.concatenate([tally.count for tally in tallies])
     n_rows = int((counts > 1).sum())
-    uniform = float(np.log(counts[counts > 1]).mean())
+    uniform = float(np.log(counts[counts > 1] + (blocks[0].sink is not None)).mean())
 
     facts = {}
     for fact, name in _OF_WEIGHTS.items():
         sums = np.array([sum(tally.rows[name].sum() for tally in tallies), n_rows])
         gone = _left_out(
             blocks,
-            tallies,
-            lambda t, name=name: np.stack([t.rows[name], t.rows["count"] > 1]),
-            lambda t, name=name: np.stack([-t.columns[name], np.zeros(t.columns[name].size)]),
-            lambda t, name=name: np.stack([-t.diagonal[name], np.zeros(t.diagonal[name].size)]),
+            [np.stack([t.rows[name], t.count > 1]) for t in tallies],
+            [np.stack([-t.columns[name], np.zeros(t.attention.size)]) for t in tallies],
+            [np.stack([-t.diagonal[name], np.zeros(t.diagonal[name].size)]) for t in tallies],
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             rest = [(sums[0] - part[0]) / (sums[1] - part[1]) for part in gone]
@@ -247,7 +237,8 @@ def _weights(blocks, tallies) -> dict:
     largest = np.concatenate([tally.rows["max_weight"] for tally in tallies])[counts > 1]
     quantiles = np.quantile(largest, (0.1, 0.5, 0.9))
     facts |= dict(zip(("max_weight_q10", "max_weight_q50", "max_weight_q90"), quantiles, strict=True))
-    return facts | {"uniform_entropy": uniform} | _sinks(tallies)
+    taken = sum(tally.sink for tally in tallies) / n_rows if blocks[0].sink is not None else None
+    return facts | {"uniform_entropy": uniform, "learned_sink_share": taken} | _sinks(tallies)
 
 
 def _sinks(tallies) -> dict:
@@ -255,11 +246,11 @@ def _sinks(tallies) -> dict:
     best = (0.0, None)
     count = 0
     for tally in tallies:
-        seen = tally.columns["count"]
+        seen = tally.scores.columns["count"]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(seen > 0, tally.columns["attention"] / seen, 0.0)
-        rows = tally.rows["count"] > 1
-        uniform = 1 / max(tally.rows["count"][rows].mean(), 1.0) if rows.any() else 1.0
+            share = np.where(seen > 0, tally.attention / seen, 0.0)
+        rows = tally.count > 1
+        uniform = 1 / max(tally.count[rows].mean(), 1.0) if rows.any() else 1.0
         # A key that few may look at is no sink, whatever they do.
         known = seen >= 0.1 * rows.sum()
         share = np.where(known, share, 0.0)
@@ -271,14 +262,13 @@ def _sinks(tallies) -> dict:
 
 
 def _vectors(blocks) -> dict:
-    """Return norms, cosine, width and the three terms of the variance from the vectors themselves."""
-    shape = {
-        "n_queries": sum(block.shape[0] for block in blocks),
-        "n_keys": sum(block.shape[1] for block in blocks),
-    }
+    """Return norms, cosine, width and the three terms of the variance from the vectors of tokens that take part."""
+    used = [block.used() for block in blocks]
+    shape = {name: int(sum(one[side].sum() for one in used)) for side, name in enumerate(("n_queries", "n_keys"))}
     if blocks[0].q is None:
         return shape | dict.fromkeys(_OF_VECTORS)
-    q, k = np.concatenate([b.q for b in blocks]), np.concatenate([b.k for b in blocks])
+    q = np.concatenate([block.q[queries] for block, (queries, _) in zip(blocks, used, strict=True)])
+    k = np.concatenate([block.k[keys] for block, (_, keys) in zip(blocks, used, strict=True)])
     d_k = q.shape[1]
     mu_q, mu_k = q.mean(axis=0), k.mean(axis=0)
     cq, ck = q - mu_q, k - mu_k

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.heads import page
+from sqrtdk.heads.cases import STAGES, Options
 from sqrtdk.heads.conventions import convention as read_convention
 from sqrtdk.heads.conventions import declared_scale
-from sqrtdk.heads.diagnoses import BUG, STAGES, Options
 from sqrtdk.heads.dumps import Dump, dump_of, read_dumps
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.findings import BUG, WARNING
 from sqrtdk.heads.verdict import Verdict
 from sqrtdk.heads.verdict import audit as judge
 
@@ -38,7 +39,7 @@ class Judgement:
 
     @property
     def ok(self) -> bool:
-        """Whether no bug was found; notes are no bugs."""
+        """Whether no bug was found; warnings and notes are no bugs."""
         return not self.bugs
 
     @property
@@ -46,8 +47,12 @@ class Judgement:
         return [group for group in page.grouped(self.heads) if group.finding.level == BUG]
 
     @property
+    def warnings(self) -> list[page.SharedFinding]:
+        return [group for group in page.grouped(self.heads) if group.finding.level == WARNING]
+
+    @property
     def notes(self) -> list[page.SharedFinding]:
-        return [group for group in page.grouped(self.heads) if group.finding.level != BUG]
+        return [group for group in page.grouped(self.heads) if group.finding.level not in (BUG, WARNING)]
 
     @property
     def not_checked(self) -> list[str]:

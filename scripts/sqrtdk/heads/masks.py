@@ -10,7 +10,7 @@ from sqrtdk.heads.reading import Tensor, tensors
 ADDITIVE = -9000.0
 """An additive mask at or below this forbids: −10⁴ is the mildest in use, and bfloat16 rounds it to −9984."""
 IN_SCORES = -5000.0
-"""The same for scores that were given with their mask added, where −10⁴ stands beside a score."""
+"""The same for scores that were given with their mask added, where −10⁴ stands beside a score: if a gap is below."""
 CHOICES = ("auto", "causal")
 
 
@@ -29,10 +29,30 @@ def as_allowed(mask: np.ndarray) -> np.ndarray:
     return mask > ADDITIVE
 
 
+def as_bias(mask: np.ndarray) -> np.ndarray | None:
+    """Return what a mask adds to the logits where it allows attention, such as ALiBi; None where that is nothing."""
+    allowed = as_allowed(mask)
+    if mask.dtype == bool or np.isin(mask, (0.0, 1.0)).all():
+        return None
+    bias = np.where(allowed, mask, 0.0)
+    return bias if bias.any() else None
+
+
 def from_scores(scores: np.ndarray) -> np.ndarray | None:
-    """Return where scores were not masked by a large negative number, or None where none was."""
-    allowed = scores > IN_SCORES
-    return None if allowed.all() else allowed
+    """Return where scores were not masked by −∞ or a large negative number, or None where none was.
+
+    A mask leaves a gap: between what it forbids and the rest there is more than the rest spreads over.
+    """
+    low = scores <= IN_SCORES
+    endless = np.isneginf(scores)
+    if not low.any():
+        return None
+    rest, finite = scores[~low], scores[low & ~endless]
+    if finite.size:
+        spread = np.ptp(rest) if rest.size else np.inf
+        if not (rest.size and rest.min() - finite.max() > spread):
+            low = endless
+    return ~low if low.any() else None
 
 
 def read(file: Path) -> Tensor:
@@ -46,7 +66,7 @@ def read(file: Path) -> Tensor:
 
 
 def part(mask: Tensor, batch: tuple[int, int], head: tuple[int, int], n: int, m: int) -> np.ndarray:
-    """Return the mask of one sequence and head, (n, m) or (1, m), as booleans.
+    """Return the mask of one sequence and head, (n, m) or (1, m), as it was written down.
 
     Shapes (m), (n, m), (batch, m), (batch or head, n, m) and (batch, head, n, m) are understood, with 1 for all.
     batch, head: the index and how many there are.
@@ -67,4 +87,4 @@ def part(mask: Tensor, batch: tuple[int, int], head: tuple[int, int], n: int, m:
         pick = (batch[0],)
     if pick is None:
         raise InputError(f"{mask.where} has shape {shape}, which is no mask for {n} queries and {m} keys")
-    return np.atleast_2d(as_allowed(mask.read(pick)))
+    return np.atleast_2d(mask.read(pick))

@@ -5,11 +5,11 @@ import html
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from sqrtdk.heads.diagnoses import BUG
-from sqrtdk.heads.verdict import CAPTURED, COLUMNS, Verdict
+from sqrtdk.heads.findings import BUG, HEALTHY, LEVELS, NOTE, WARNING, Finding
+from sqrtdk.heads.verdict import ALL_COLUMNS, Verdict
 from sqrtdk.statistics.intervals import LEVEL
 
 MOST_ROWS = 40
@@ -87,22 +87,60 @@ def cell(column: Column, row: dict) -> str:
 class SharedFinding:
     """A finding and all heads of a dump that have it."""
 
-    finding: object
+    finding: Finding
     dump: str
     places: tuple[tuple[str, int, int], ...]
 
 
+SCALES = ("wrong scale", "scale of another convention", "unexplained scale", "other than declared", "zero scale")
+"""Findings whose factor is one number for many heads, so that another factor is another finding."""
+SHARP = ("entropy collapse", "very sharp")
+ALIKE = 0.01
+"""Factors that differ by less are one, as measured ones do."""
+FEW = 4
+"""Of more factors than this, one finding says how far they reach."""
+
+
 def grouped(verdicts: Sequence[Verdict]) -> list[SharedFinding]:
-    """Return the findings, bugs first, each once for all heads of a dump that share it; the evidence is one head's."""
+    """Return the findings, the gravest first, each once for all heads of a dump that share it and its factor.
+
+    The evidence is that of the first of these heads.
+    """
     found: dict = {}
     for verdict in verdicts:
+        place = (verdict.row["module"], verdict.row["layer"], verdict.row["head"])
         for finding in verdict.findings:
-            # What is explained has one factor; what is only measured differs from head to head.
-            factor = number(finding.factor, 5) if finding.explanations else ""
-            key = (finding.level != BUG, verdict.row["dump"], finding.kind, finding.explanations, factor)
-            place = (verdict.row["module"], verdict.row["layer"], verdict.row["head"])
-            found.setdefault(key, (finding, []))[1].append(place)
-    return [SharedFinding(found[key][0], key[1], tuple(found[key][1])) for key in sorted(found, key=lambda key: key[0])]
+            # Heads that are sharp in different ways get different advice.
+            of = finding.advice if finding.kind in SHARP else ""
+            key = (LEVELS.index(finding.level), verdict.row["dump"], finding.kind, finding.explanations, of)
+            found.setdefault(key, []).append((finding, place))
+    groups = []
+    for key in sorted(found, key=lambda key: key[0]):
+        parts = _by_factor(found[key]) if key[2] in SCALES else [found[key]]
+        if len(parts) > FEW:
+            parts = [[(_reaching(found[key], len(parts)), place) for _, place in found[key]]]
+        groups += [SharedFinding(part[0][0], key[1], tuple(place for _, place in part)) for part in parts]
+    return groups
+
+
+def _by_factor(found: list) -> list[list]:
+    """Return findings with their places, apart where their factors are, in the order of the heads."""
+    order = sorted(range(len(found)), key=lambda place: found[place][0].factor or 0.0)
+    parts: list[list[int]] = []
+    for place in order:
+        factor = found[place][0].factor or 0.0
+        if parts and abs(factor - (found[parts[-1][0]][0].factor or 0.0)) <= ALIKE * abs(factor):
+            parts[-1].append(place)
+        else:
+            parts.append([place])
+    return [[found[place] for place in sorted(part)] for part in sorted(parts, key=min)]
+
+
+def _reaching(found: list, count: int) -> Finding:
+    """Return one finding for many factors."""
+    factors = [finding.factor or 0.0 for finding, _ in found]
+    evidence = f"{count} factors from {min(factors):.4g} to {max(factors):.4g}, the first: {found[0][0].evidence}"
+    return replace(found[0][0], factor=None, evidence=evidence)
 
 
 def places(heads: tuple[tuple[str, int, int], ...]) -> str:
@@ -124,13 +162,13 @@ def places(heads: tuple[tuple[str, int, int], ...]) -> str:
 
 def headline(verdicts: Sequence[Verdict]) -> str:
     """Say in one line how many heads are sound, and whether their scale was seen at work."""
-    bugs = sum(verdict.level == BUG for verdict in verdicts)
-    notes = sum(verdict.level == "note" for verdict in verdicts)
+    counts = {level: sum(verdict.level == level for verdict in verdicts) for level in LEVELS}
     total = f"{len(verdicts)} head{'s' if len(verdicts) > 1 else ''}"
-    if bugs:
-        text = f"{total}: {bugs} with a bug, {notes} with notes only."
-    else:
-        text = f"{total}: no bug found" + (f", {notes} with notes." if notes else ".")
+    parts = [f"{counts[BUG]} with a bug" if counts[BUG] else "no bug found"]
+    parts += [f"{counts[WARNING]} with a warning"] if counts[WARNING] else []
+    if counts[BUG] or counts[NOTE]:
+        parts.append(f"{counts[NOTE]} with notes" + (" only" if counts[BUG] else ""))
+    text = f"{total}: {', '.join(parts)}."
     unseen = {verdict.row["scale_source"] for verdict in verdicts} & {"declared", "assumed"}
     if not unseen:
         return text
@@ -146,6 +184,7 @@ def basis(verdicts: Sequence[Verdict]) -> str:
         "measured": "measured from the given scores",
         "captured": "captured at work",
         "scores": "in the given scores",
+        "unmeasured": "not measured",
     }
     factors = sorted({number(verdict.row["factor"], 5) for verdict in verdicts})
     listed = ", ".join(factors[:4]) + (f" and {len(factors) - 4} more" if len(factors) > 4 else "")
@@ -172,7 +211,7 @@ def terminal(verdicts: Sequence[Verdict], assumed: Sequence[str], took: str, unc
         ]
     shown, columns = verdicts, [column for column in TABLE if not column.wide]
     if len(verdicts) > MOST_ROWS:
-        shown = sorted(verdicts, key=lambda verdict: (verdict.level == "healthy", verdict.level != BUG))
+        shown = sorted(verdicts, key=lambda verdict: (*LEVELS, HEALTHY).index(verdict.level))
     several = len({verdict.row["dump"] for verdict in verdicts}) > 1
     heading = [*(["dump"] if several else []), "head", "verdict", *(column.heading for column in columns)]
     table = [heading]
@@ -196,31 +235,31 @@ def terminal(verdicts: Sequence[Verdict], assumed: Sequence[str], took: str, unc
 
 def table_text(verdicts: Sequence[Verdict]) -> str:
     """Return all facts as CSV with one header row and full precision."""
-    names = (*COLUMNS, *CAPTURED)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(ALL_COLUMNS)
     for verdict in verdicts:
-        writer.writerow(["" if verdict.row[c] is None else verdict.row[c] for c in names])
+        writer.writerow(["" if verdict.row[c] is None else verdict.row[c] for c in ALL_COLUMNS])
     return text.getvalue()
 
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fff; --ink: #1b1d21; --muted: #565c66; --line: #d9dde3; --panel: #f5f7f9;
-  --bug: #b3261e; --note: #8a5a00; }
+  --bug: #b3261e; --warning: #9a4a00; --note: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171b; --ink: #e4e7eb; --muted: #a4abb5; --line: #343a43;
-  --panel: #1c2026; --bug: #ff8a80; --note: #ffcc66; } }
+  --panel: #1c2026; --bug: #ff8a80; --warning: #ffb074; --note: #ffcc66; } }
 body { margin: 0 auto; padding: 0 clamp(1rem, 4vw, 2.5rem) 3rem; max-width: 80rem; background: var(--page);
   color: var(--ink); font: 1rem/1.55 -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
   overflow-wrap: break-word; }
 p, dd { max-width: 48rem; } .muted { color: var(--muted); font-size: 0.9rem; }
 section { border-left: 4px solid var(--note); background: var(--panel); padding: 0.3rem 1rem; margin: 1rem 0; }
-section.bug { border-color: var(--bug); } h2 { font-size: 1.1rem; }
+section.bug { border-color: var(--bug); } section.warning { border-color: var(--warning); } h2 { font-size: 1.1rem; }
 dt { font-weight: 600; } dd { margin: 0 0 0.4rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.2rem 0.6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 thead th { vertical-align: bottom; } .bug b { color: var(--bug); } .note b { color: var(--note); }
+.warning b { color: var(--warning); }
 """
 
 

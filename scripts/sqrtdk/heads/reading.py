@@ -51,19 +51,20 @@ class Tensor:
     def where(self) -> str:
         return f"{self.file}: '{self.key}'" if self.key else str(self.file)
 
-    def read(self, index=()) -> np.ndarray:
-        """Return a part as float64, or as bool where it is one; InputError where a number is NaN or not finite.
-
-        −inf is let through, as masks hold it; `finite` refuses it.
-        """
+    def raw(self, index=()) -> np.ndarray:
+        """Return a part as float64, or as bool where it is one, with NaN and ∞ as they are."""
         part = self.map()[index]
         if self.boolean:
             return np.array(part, bool)
         if self.bfloat16:
             part = (part.astype(np.uint32) << 16).view(np.float32)
         # A copy, so that no open map of the file is kept.
-        array = np.array(part, np.float64)
-        if np.isnan(array).any():
+        return np.array(part, np.float64)
+
+    def read(self, index=()) -> np.ndarray:
+        """Return a part as `raw` does; InputError where a number is NaN. −∞ is let through, as masks hold it."""
+        array = self.raw(index)
+        if not self.boolean and np.isnan(array).any():
             raise InputError(f"{self.where} holds NaN")
         return array
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sqrtdk.heads.findings import Finding
+
 PIECE = 2**15
 """Scores that are held at once: few enough for a processor's cache, which makes it twice as fast."""
 HALF_MAXIMUM = 65504.0
@@ -23,7 +25,11 @@ class Block:
 
     allowed: which key each query may see, (n, m) or (m,) for all queries; None for all. shared: whether query i and
     key i are the same token. softcap: logits z become softcap · tanh(z / softcap); None where they do not. sink: a
-    logit beside those of the keys that takes weight and gives nothing.
+    logit beside those of the keys that takes weight and gives nothing, one or one per query. bias: what is added to
+    the logits, (n, m) or (m,). positions: the place of each query among the
+    keys. findings: what reading the arrays has shown. left_out: tokens of padding.
+
+    Scores that were given are logits as they enter softmax, with cap and bias in them.
     """
 
     q: np.ndarray | None
@@ -32,48 +38,125 @@ class Block:
     allowed: np.ndarray | None = None
     shared: bool = True
     softcap: float | None = None
-    sink: float | None = None
+    sink: float | np.ndarray | None = None
+    bias: np.ndarray | None = None
+    positions: np.ndarray | None = None
+    findings: tuple[Finding, ...] = ()
+    left_out: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.scores.shape if self.q is None else (self.q.shape[0], self.k.shape[0])
 
+    @property
+    def plain(self) -> bool:
+        """Whether the logits are one number times what is tallied: q·k, or the scores where these are alone."""
+        return (self.scores is None and self.softcap is None and self.bias is None) or self.q is None
 
-class Tally:
-    """Sums over the scores of a block.
+    def used(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return which tokens see a key as a query, and which are seen as a key."""
+        n, m = self.shape
+        if self.allowed is None:
+            return np.ones(n, bool), np.ones(m, bool)
+        allowed = np.broadcast_to(self.allowed, (n, m))
+        return allowed.any(axis=1), allowed.any(axis=0)
 
-    rows, columns: what each query and each key adds, arrays by name. diagonal: what query i and key i add in common.
-    reference: number that scores are taken relative to. low, high: extremes. overflow: scores beyond float16, and
-    logits whose exp is.
+
+class Sums:
+    """Sums of numbers (query, key) by query, by key, and of query i with key i.
+
+    rows: also the squares within a row. columns, diagonal: also what each key adds to them. reference: number that all
+    are taken relative to. low, high: extremes.
     """
 
     def __init__(self, n: int, m: int, reference: float):
-        self.rows = {name: np.zeros(n) for name in _ROW}
+        self.rows = {name: np.zeros(n) for name in ("count", "sum", "square", "within")}
         self.columns = {name: np.zeros(m) for name in _COLUMN}
         self.diagonal = {name: np.zeros(n) for name in _COLUMN}
         self.reference, self.low, self.high = reference, math.inf, -math.inf
+
+    def add(self, part: slice, x: np.ndarray, shift: np.ndarray, use, count: np.ndarray, shared: bool):
+        """Add some rows of x (rows, m), up to the number `shift` of each row; 0 where `use` is not.
+
+        Returns what is left of x without its rows' means, and these means.
+        """
+        rows, columns, m = self.rows, self.columns, x.shape[1]
+        some = count > 0
+        mean = x.sum(axis=1) / np.maximum(count, 1.0)
+        y = x - mean[:, None]
+        if use is not None:
+            y *= use
+        level = np.where(some, mean + shift, 0.0)
+        square = y * y
+        within = square.sum(axis=1)
+        weight = np.where(some, count / np.maximum(count - 1, 1.0), 0.0)
+
+        rows["count"][part], rows["sum"][part] = count, count * level
+        rows["square"][part], rows["within"][part] = within + count * level**2, within
+        ones = np.ones(len(count))
+        columns["count"] += ones @ use if use is not None else float(len(count))
+        columns["sum"] += ones @ y + (level @ use if use is not None else level.sum())
+        columns["square"] += ones @ square + 2 * (level @ y) + (level**2 @ use if use is not None else (level**2).sum())
+        columns["loss"] += weight @ square
+        if shared:
+            place = np.arange(part.start, min(part.stop, m))
+            here = place - part.start
+            seen = np.ones(len(here)) if use is None else use[here, place].astype(float)
+            value = y[here, place]
+            self.diagonal["count"][place] = seen
+            self.diagonal["sum"][place] = value + level[here] * seen
+            self.diagonal["square"][place] = (value + level[here] * seen) ** 2
+            self.diagonal["loss"][place] = weight[here] * value**2
+        return y, level
+
+
+_COLUMN = ("count", "sum", "square", "loss")
+WEIGHTS = ("entropy", "max_weight", "saturated", "jacobian", "gradient")
+
+
+class Tally:
+    """Sums over a block.
+
+    scores: those of q·k, or of scores where these are alone. logits: those of the logits, None where these are `factor`
+    times the scores.
+
+    rows, columns, diagonal: what each query, each key and both in common add to the measures of the weights. attention:
+    the weight that each key takes; `sink`, that of the learned sink. top: the key of the largest weight in each row, m
+    for the sink and −1 for rows without a choice. overflow: scores beyond float16, and logits whose exp is.
+    """
+
+    def __init__(self, n: int, m: int, reference: float, logits: float | None):
+        self.scores = Sums(n, m, reference)
+        self.logits = None if logits is None else Sums(n, m, logits)
+        self.rows = {name: np.zeros(n) for name in WEIGHTS}
+        self.columns = {name: np.zeros(m) for name in WEIGHTS}
+        self.diagonal = {name: np.zeros(n) for name in WEIGHTS}
+        self.attention, self.sink, self.top = np.zeros(m), 0.0, np.full(n, -1)
         self.overflow = np.zeros(2)
 
-
-_ROW = (
-    *("count", "sum", "square", "within", "entropy", "max_weight", "saturated", "jacobian", "gradient"),
-    *("product", "x_square", "z_square"),
-)
-WEIGHTS = ("entropy", "max_weight", "saturated", "jacobian", "gradient")
-_COLUMN = ("count", "sum", "square", "loss", "attention", *WEIGHTS)
+    @property
+    def count(self) -> np.ndarray:
+        """Return how many keys each query with a choice sees, and 0 for the others."""
+        return self.scores.rows["count"]
 
 
-def tally_of(block: Block, factor: float) -> Tally:
-    """Return the sums of a block whose scores are multiplied by `factor`."""
+def tally_of(block: Block, factor: float, plain: bool = True) -> Tally:
+    """Return the sums of a block whose scores are multiplied by `factor`.
+
+    plain: whether all blocks of the head are; else the logits have sums of their own.
+    """
     n, m = block.shape
     if block.q is not None:
         key_mean, query_mean = block.k.mean(axis=0), block.q.mean(axis=0)
         k, reference = block.k - key_mean, float(query_mean @ key_mean)
         offset = (block.q - query_mean) @ key_mean
     else:
-        finite = block.scores if block.allowed is None else block.scores[np.broadcast_to(block.allowed, (n, m))]
-        reference = float(finite.mean()) if finite.size else 0.0
-    tally = Tally(n, m, reference)
+        reference = _mean(block.scores, block.allowed)
+    centre = None
+    if not plain:
+        given = block.scores is not None
+        centre = _mean(block.scores, block.allowed) if given else float(capped(factor * reference, block.softcap))
+    tally = Tally(n, m, reference, centre)
     step = max(1, PIECE // m)
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
@@ -81,96 +164,107 @@ def tally_of(block: Block, factor: float) -> Tally:
             x, shift = block.q[part] @ k.T, offset[part]
         else:
             x, shift = block.scores[part] - reference, np.zeros(part.stop - part.start)
-        allowed = _piece(block.allowed, part)
-        given = block.scores[part] if block.scores is not None and block.q is not None else None
-        query_squares = np.nan if block.q is None else np.vecdot(block.q[part], block.q[part])
-        _add(tally, part, x, shift, allowed, factor, given, query_squares, block.shared)
+        _add(tally, block, part, x, shift, factor)
     return tally
 
 
-def _piece(allowed, part: slice):
-    if allowed is None:
+def capped(z, softcap: float | None):
+    """Return logits after a soft cap, where there is one."""
+    return z if softcap is None else softcap * np.tanh(z / softcap)
+
+
+def _mean(scores: np.ndarray, allowed: np.ndarray | None) -> float:
+    finite = scores if allowed is None else scores[np.broadcast_to(allowed, scores.shape)]
+    return float(finite.mean()) if finite.size else 0.0
+
+
+def rows_of(array, part):
+    """Return some rows of an array (n, m), or the one row that all share, or None."""
+    if array is None:
         return None
-    return allowed[part] if allowed.ndim == 2 and allowed.shape[0] > 1 else allowed.reshape(1, -1)
+    return array[part] if array.ndim == 2 and array.shape[0] > 1 else array.reshape(1, -1)
 
 
-def _add(tally, part, x, shift, allowed, factor, given, query_squares, shared) -> None:
-    """Add some rows: x (rows, m) scores up to the number `shift` of each row, already relative to the reference."""
-    rows, columns, n = tally.rows, tally.columns, x.shape[0]
-    m = x.shape[1]
+def choices(allowed: np.ndarray | None, shape: tuple[int, int]):
+    """Return where rows with at least two keys allow attention, None for everywhere, and how many keys these have."""
     if allowed is None:
-        use = None
-        count = np.full(n, float(m))
-    else:
-        use = np.broadcast_to(allowed, x.shape)
-        count = use.sum(axis=1).astype(float)
-        if (count < 2).any():  # A row with one key has no choice, and one without a key no weights.
-            use = use & (count > 1)[:, None]
-            count = np.where(count > 1, count, 0.0)
+        return None, np.full(shape[0], float(shape[1]))
+    use = np.broadcast_to(allowed, shape)
+    count = use.sum(axis=1).astype(float)
+    if (count < 2).any():  # A row with one key has no choice, and one without a key no weights.
+        use = use & (count > 1)[:, None]
+        count = np.where(count > 1, count, 0.0)
+    return use, count
+
+
+def _add(tally: Tally, block: Block, part: slice, x, shift, factor) -> None:
+    """Add some rows: x (rows, m) scores up to the number `shift` of each row, already relative to the reference."""
+    use, count = choices(rows_of(block.allowed, part), x.shape)
+    if use is not None:
         x = np.where(use, x, 0.0)
-    some = count > 0
-    safe = np.maximum(count, 1.0)
-    mean = x.sum(axis=1) / safe
-    y = x - mean[:, None]
-    if use is not None:
-        y *= use
-    level = np.where(some, mean + shift, 0.0)
-    square = y * y
-    within = square.sum(axis=1)
-    weight = np.where(some, count / np.maximum(count - 1, 1.0), 0.0)
-
-    rows["count"][part], rows["sum"][part] = count, count * level
-    rows["square"][part], rows["within"][part] = within + count * level**2, within
-    ones = np.ones(n)
-    columns["count"] += ones @ use if use is not None else float(n)
-    columns["sum"] += ones @ y + (level @ use if use is not None else level.sum())
-    columns["square"] += ones @ square + 2 * (level @ y) + (level**2 @ use if use is not None else (level**2).sum())
-    columns["loss"] += weight @ square
-    if shared:
-        place = np.arange(part.start, min(part.stop, m))
-        here = place - part.start
-        seen = np.ones(len(here)) if use is None else use[here, place].astype(float)
-        value = y[here, place]
-        tally.diagonal["count"][place] = seen
-        tally.diagonal["sum"][place] = value + level[here] * seen
-        tally.diagonal["square"][place] = (value + level[here] * seen) ** 2
-        tally.diagonal["loss"][place] = weight[here] * value**2
-
-    scores = y + (level + tally.reference)[:, None]
-    if use is None:
-        tally.low, tally.high = min(tally.low, scores.min()), max(tally.high, scores.max())
-        size = scores
-    elif use.any():
-        size = scores[use]
-        tally.low, tally.high = min(tally.low, size.min()), max(tally.high, size.max())
+    scores = tally.scores
+    y, level = scores.add(part, x, shift, use, count, block.shared)
+    size = y + (level + scores.reference)[:, None]
+    logits = None
+    if tally.logits is not None:
+        logits = _logits(block, part, factor * (x + (shift + scores.reference)[:, None]))
+    _range(tally, scores, size, use, factor, logits)
+    slopes = np.ones(1)
+    if logits is None:
+        z, centre = factor * y, factor * (level + scores.reference)
     else:
-        size = np.zeros(0)
-    if size.size and max(abs(tally.low), abs(tally.high)) * max(factor, 1.0) > EXP_HALF:
-        tally.overflow += (np.abs(size) > HALF_MAXIMUM).sum(), (factor * size > EXP_HALF).sum()
-    if given is not None:
-        _regress(rows, part, y, given, use, safe)
-    _soften(tally, part, y, use, some, factor, query_squares, shared)
+        if block.softcap is not None:
+            bias = rows_of(block.bias, part)
+            slopes = 1 - ((logits - (0.0 if bias is None else bias)) / block.softcap) ** 2
+        logits = logits - tally.logits.reference
+        if use is not None:
+            logits = np.where(use, logits, 0.0)
+        z, centre = tally.logits.add(part, logits, np.zeros(len(count)), use, count, block.shared)
+        _range(tally, tally.logits, z + (centre + tally.logits.reference)[:, None], use)
+        centre = centre + tally.logits.reference
+    squares = np.nan if block.q is None else factor**2 * np.vecdot(block.q[part], block.q[part])
+    if block.sink is not None:
+        # The sink is one more outcome, which is no key.
+        sink = np.broadcast_to(block.sink, block.shape[:1])[part] - centre
+        z = np.column_stack([z, sink])
+        use = None if use is None else np.column_stack([use, count > 0])
+        slopes = np.column_stack([np.broadcast_to(slopes, x.shape), np.zeros(len(count))])
+    _soften(tally, part, z, use, count > 0, squares, slopes, block.shared)
 
 
-def _regress(rows, part, y, given, use, safe) -> None:
-    """Add the sums of a regression of the given scores on q·k, both relative to their row's mean."""
-    given = given if use is None else np.where(use, given, 0.0)
-    z = given - (given.sum(axis=1) / safe)[:, None]
+def _logits(block: Block, part: slice, products: np.ndarray) -> np.ndarray:
+    if block.scores is not None:
+        return block.scores[part]
+    bias = rows_of(block.bias, part)
+    return capped(products, block.softcap) if bias is None else capped(products, block.softcap) + bias
+
+
+def _range(tally: Tally, sums: Sums, values: np.ndarray, use, factor: float | None = None, logits=None) -> None:
+    """Add the extremes of some rows, and with a factor what is beyond float16."""
     if use is not None:
-        z *= use
-    rows["product"][part] = np.vecdot(y, z)
-    rows["x_square"][part] = np.vecdot(y, y)
-    rows["z_square"][part] = np.vecdot(z, z)
+        values = values[use]
+    if not values.size:
+        return
+    sums.low, sums.high = min(sums.low, values.min()), max(sums.high, values.max())
+    if factor is None:
+        return
+    if logits is not None:
+        inside = logits if use is None else logits[use]
+        tally.overflow += (np.abs(values) > HALF_MAXIMUM).sum(), (inside > EXP_HALF).sum()
+    elif max(abs(sums.low), abs(sums.high)) * max(abs(factor), 1.0) > EXP_HALF:
+        tally.overflow += (np.abs(values) > HALF_MAXIMUM).sum(), (factor * values > EXP_HALF).sum()
 
 
-def _soften(tally, part, y, use, some, factor, query_squares, shared) -> None:
+def _soften(tally, part, z, use, some, squares, slopes, shared) -> None:
     """Add the weights' measures of some rows, and how each changes when a key is taken away.
+
+    z (rows, outcomes): logits, up to a number for each row; the outcomes are the keys, and the sink where there is one.
+    squares: squared length of the slope of a logit in its key, without the soft cap, whose slopes are `slopes`.
 
     Without key j, p_i becomes p_i/(1 − p_j) and H becomes (H + p_j ln p_j)/(1 − p_j) + ln(1 − p_j). The top key, for
     which this cancels in rows that are nearly one-hot, is left out of all sums over keys and added where it belongs.
     """
-    rows, columns, m = tally.rows, tally.columns, y.shape[1]
-    z = factor * y
+    rows, columns, m = tally.rows, tally.columns, tally.attention.size
     if use is not None:
         z[~use] = -np.inf
         z[~some] = 0.0
@@ -194,8 +288,12 @@ def _soften(tally, part, y, use, some, factor, query_squares, shared) -> None:
     rows["entropy"][part], rows["max_weight"][part] = entropy, largest
     rows["saturated"][part] = live * (largest > SATURATED)
     rows["jacobian"][part] = jacobian
-    rows["gradient"][part] = factor**2 * query_squares * jacobian
-    columns["attention"] += p.sum(axis=0) + np.bincount(top, largest, m)
+    gradient = squares * _slowed(p, largest, top, jacobian, slopes)
+    rows["gradient"][part] = gradient * jacobian
+    attention = p.sum(axis=0) + np.bincount(top, largest, z.shape[1])
+    tally.attention += attention[:m]
+    tally.sink += attention[m:].sum()
+    tally.top[part] = np.where(some, top, -1)
 
     ratio = p / (1 - p)
     p2, p3 = largest**2 + r2, largest**3 + r3
@@ -206,12 +304,11 @@ def _soften(tally, part, y, use, some, factor, query_squares, shared) -> None:
     z *= ratio
     z += np.log1p(-p)
     with np.errstate(divide="ignore", invalid="ignore"):
-        alone = rest > 0
+        alone = some & (rest > 0)
         left = np.where(alone, np.log(rest) - below / rest, 0.0)
         share = np.where(alone, second / rest, 1.0)
         q2 = np.where(alone, r2 / r1**2, 1.0)
         q3 = np.where(alone, r3 / r1**3, 1.0)
-    gradient = factor**2 * query_squares
     curve = q2 - 2 * q3 + q2**2 - jacobian
     changes = {
         "entropy": (z, np.ones(len(top)), left - entropy),
@@ -224,8 +321,19 @@ def _soften(tally, part, y, use, some, factor, query_squares, shared) -> None:
     here = place - part.start
     for name, (others, times, at_top) in changes.items():
         at_top = at_top * live
-        columns[name] += np.bincount(top, at_top, m)
+        columns[name] += np.bincount(top, at_top, z.shape[1])[:m]
         tally.diagonal[name][place] = np.where(top[here] == place, at_top[here], 0.0)
         if others is not None:
-            columns[name] += (times * live) @ others
+            columns[name] += ((times * live) @ others)[:m]
             tally.diagonal[name][place] += (times * live)[here] * others[here, place]
+
+
+def _slowed(p, largest, top, jacobian, slopes):
+    """Return the part of the softmax Jacobian's square that the slopes of the logits leave, below 1 under a cap."""
+    if slopes.ndim == 1:
+        return 1.0
+    weights = p.copy()
+    np.put_along_axis(weights, top[:, None], largest[:, None], axis=1)
+    square = weights**2
+    left = np.vecdot(slopes**2 * square, 1 - 2 * weights + square.sum(axis=1)[:, None])
+    return np.divide(left, jacobian, out=np.zeros(len(top)), where=jacobian > 0)

@@ -9,10 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 from sqrtdk.heads import facts
+from sqrtdk.heads.cases import Case, Options
 from sqrtdk.heads.conventions import Convention, Scale
-from sqrtdk.heads.diagnoses import BUG, CONSTANT_NORM, Case, Finding, Options, diagnose
+from sqrtdk.heads.diagnoses import diagnose
 from sqrtdk.heads.dumps import Dump, Head
+from sqrtdk.heads.ellipsoids import on_ellipsoid
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.findings import Finding, worst
+from sqrtdk.heads.regression import TRUSTED, Slope, measure
 from sqrtdk.heads.tally import Block
 
 PLACE = ("dump", "layer", "head")
@@ -26,6 +30,10 @@ COLUMNS = (
 """Columns of the table of heads."""
 CAPTURED = ("module", "captured_factor", "captured_from")
 """Columns of what a capture knows beside: the module's path, the factor at work and where it was seen."""
+ALL_COLUMNS = (*COLUMNS, *CAPTURED, *facts.MORE)
+"""Columns of a table for people, where later ones stand at the end."""
+UNMEASURED = "unmeasured"
+"""Where the scale of a head comes from of which nothing is left to measure."""
 DISTINCT_COUNTS = 6
 
 
@@ -38,8 +46,7 @@ class Verdict:
 
     @property
     def level(self) -> str:
-        levels = {finding.level for finding in self.findings}
-        return BUG if BUG in levels else "note" if levels else "healthy"
+        return worst(self.findings)
 
 
 def audit(dumps: list[Dump], options: Options, reading: Callable[[float], None] | None = None) -> list[Verdict]:
@@ -54,8 +61,9 @@ def audit(dumps: list[Dump], options: Options, reading: Callable[[float], None] 
         blocks = head.blocks()
         if reading:
             reading(time.perf_counter() - start)
-        own = _own(head, options)
-        cases.append(Case(_facts(head, blocks, own), own, options.num_heads or head.group.n_heads))
+        cases.append(_case(head, blocks, _own(head, options)))
+    if cases and all(case.facts["scale_source"] == UNMEASURED for case in cases):
+        raise InputError(f"{heads[0].dump}: nothing can be judged: {cases[0].found[0].evidence}")
     _acquaint(heads, cases)
     return [_verdict(head, case) for head, case in zip(heads, cases, strict=True)]
 
@@ -72,85 +80,98 @@ def _own(head: Head, options: Options) -> Options:
     return replace(options, d_model=options.d_model or given.d_model)
 
 
-def _facts(head: Head, blocks: list[Block], options: Options) -> dict:
+def _case(head: Head, blocks: list[Block], options: Options) -> Case:
+    """Return a head with its facts; InputError where there is nothing to measure, and nothing is wrong with that."""
+    fits, blocks, measured = _measured(head, blocks)
+    group = head.group
+    case = Case({}, options, options.num_heads or group.n_heads, layer=head.layer, key_heads=group.key_heads)
+    case.shape = (group.n_heads, *blocks[0].shape)
+    case.found = tuple(dict.fromkeys(finding for block in blocks for finding in block.findings))
     captured = head.factor if blocks[0].q is not None else None
-    if blocks[0].q is None:
-        factor = 1.0
-    elif captured is not None:
-        factor = captured
-    else:
-        probe = _probe(blocks)
-        case = Case(probe, options, 1)
-        factor = case.declared
-        if factor is None:
-            # Where any factor is right, the usual one is as good as another, and marked as assumed.
-            factor = (case.right or (1 / math.sqrt(case.d_k),))[0]
+    case.facts = {"captured_factor": captured, "fits": fits, "biased": measured.biased}
+    case.facts["captured_from"] = head.given.source(head.place[1]) if captured is not None else ""
     try:
-        row = _at(blocks, factor)
+        case.facts |= _facts(blocks, case, measured)
     except facts.Unmeasurable as error:
-        raise InputError(f"{head.dump}: layer {head.layer}, head {head.head}: {error}") from error
-    row |= {"q_on_ellipsoid": False, "k_on_ellipsoid": False, "captured_factor": captured}
-    row["captured_from"] = head.given.source(head.place[1]) if captured is not None else ""
-    case = Case(row, options, 1)
-    row["scale_source"] = "scores" if blocks[0].q is None else "declared" if options.scale else "assumed"
-    if captured is not None:
-        row["scale_source"] = "captured"
-    known = captured is not None or options.scale is not None
-    if case.measured is not None and (not known or not case.same(case.measured, factor)):
-        # The scores say what the factor is, whatever was declared.
-        if case.measured != factor:
-            row |= _at(blocks, case.measured, row)
-        row["scale_source"] = "measured"
-    row |= _on_ellipsoid(blocks, case)
+        if not case.found:
+            raise InputError(f"{head.dump}: layer {head.layer}, head {head.head}: {error}") from error
+        case.facts |= dict.fromkeys((*COLUMNS, *facts.MORE)) | {"scale_source": UNMEASURED}
+    if measured.biased:
+        group.told.add(f"the scores hold {measured.biased} beside q·k")
+    if measured.softcap is not None and head.given.softcap is None:
+        group.told.add(f"the scores carry a soft cap of {measured.softcap:g}")
+    return case
+
+
+def _measured(head: Head, blocks: list[Block]) -> tuple[str, list[Block], Slope]:
+    """Return how the scores fit q·k, where not as given, the blocks by which they do, and what they say of the factor.
+
+    Where q·k does not explain the scores, other ways to lay heads and axes out are tried.
+    """
+    measured = measure(blocks)
+    if measured.r2 is None or measured.r2 >= TRUSTED:
+        return "", blocks, measured
+    group, (layer, place) = head.group, head.place
+    others = {}
+    if group.key_heads and 1 < group.key_heads < group.n_heads:
+        others["tiled"] = {"key_head": place % group.key_heads}
+    if all(n == m for n, m in (block.shape for block in blocks)):
+        others["transposed"] = {"transposed": True}
+    for name, way in others.items():
+        found = group.blocks(layer, place, **way)
+        again = measure(found)
+        if again.r2 is not None and again.r2 >= TRUSTED:
+            return name, found, again
+    return "", blocks, measured
+
+
+def _facts(blocks: list[Block], case: Case, measured: Slope) -> dict:
+    """Return the facts of a head at the factor at work, and where that is known from."""
+    captured = case.facts["captured_factor"]
+    alone = blocks[0].q is None
+    if alone:
+        factor, source = 1.0, "scores"
+    else:
+        probe = replace(case, facts=case.facts | _probe(blocks, measured))
+        factor = captured if captured is not None else probe.declared
+        source = "captured" if captured is not None else "declared" if factor is not None else "assumed"
+        if probe.measured is not None and (factor is None or not probe.same(probe.measured, factor)):
+            # The scores say what the factor is, whatever was declared.
+            factor, source = probe.measured, "measured"
+        elif probe.measured is not None and source == "declared":
+            source = "measured"
+        elif factor is None:
+            # Where any factor is right, the usual one is as good as another, and marked as assumed.
+            factor = (probe.right or (1 / math.sqrt(probe.d_k),))[0]
+    row = facts.describe(blocks, factor, measured)
+    row |= {"q_on_ellipsoid": False, "k_on_ellipsoid": False, "scale_source": source}
+    known = replace(case, facts=case.facts | row)
+    if not alone and case.options.convention.assumed and known.actual is not None and not known.is_right(known.actual):
+        # Only asked where the answer would turn a finding, since it takes as long as all facts together.
+        row |= {f"{side}_on_ellipsoid": on_ellipsoid(_used(blocks, side)) for side in "qk"}
     row["iid_entropy"] = iid_entropy(row["row_logit_std"], _counts(blocks))
     return row
 
 
-def _at(blocks: list[Block], factor: float, row: dict | None = None) -> dict:
-    """Return the facts at a factor; a negative one is that of the same size on −k, whose logits are the same.
-
-    row: the facts at another factor, if there are any.
-    """
-    if factor >= 0:
-        return facts.describe(blocks, factor)
-    found = facts.describe([replace(block, k=-block.k) for block in blocks], -factor)
-    row = facts.describe(blocks, -factor) if row is None else row
-    # What is said of q·k, and not of the logits, is said of k as it was given.
-    of_scores = {name: row[name] for name in found if name.startswith(("score_", "cosine", "measured_"))}
-    return found | of_scores | {"factor": factor}
+def _used(blocks: list[Block], side: str) -> np.ndarray:
+    """Return the vectors of q or k of the tokens that take part."""
+    return np.concatenate([getattr(block, side)[block.used()["qk".index(side)]] for block in blocks])
 
 
-def _probe(blocks) -> dict:
-    """Return what a declared scale and a convention need to know before anything is measured."""
-    q, k = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("q", "k"))
+def _probe(blocks: list[Block], measured: Slope) -> dict:
+    """Return what a declared scale and a convention need to know before anything is described."""
+    q, k = _used(blocks, "q"), _used(blocks, "k")
     norms = {"q": np.sqrt(np.vecdot(q, q)), "k": np.sqrt(np.vecdot(k, k))}
-    cv = {f"{name}_norm_cv": n.std() / n.mean() if n.mean() > 0 else None for name, n in norms.items()}
+    cv = {f"{name}_norm_cv": n.std() / n.mean() if n.size and n.mean() > 0 else None for name, n in norms.items()}
     return cv | {
         "d_k": q.shape[1],
         "effective_d_k": int((q.any(axis=0) | k.any(axis=0)).sum()),
         "uniform_entropy": float(np.log(_counts(blocks)).mean()),
-        "measured_r2": None,
-        **{f"{name}_norm": float(n.mean()) for name, n in norms.items()},
+        **measured.facts(),
+        **{f"{name}_norm": float(n.mean()) if n.size else None for name, n in norms.items()},
         "q_on_ellipsoid": False,
         "k_on_ellipsoid": False,
     }
-
-
-def _on_ellipsoid(blocks: list[Block], case: Case) -> dict:
-    """Say of queries and keys whether Σ w_i x_i² = 1 for some weights, as after RMSNorm with learned weights.
-
-    Only asked where the answer would turn a finding, since it takes as long as all facts together.
-    """
-    found = {"q_on_ellipsoid": False, "k_on_ellipsoid": False}
-    asked = case.options.convention.assumed and case.actual is not None and blocks[0].q is not None
-    if asked and not any(case.same(case.actual, right) for right in case.right):
-        for side in "qk":
-            squares = np.concatenate([getattr(block, side) for block in blocks]) ** 2
-            squares = squares[:, squares.any(axis=0)]
-            if len(squares) >= 2 * squares.shape[1] > 2:
-                weights = np.linalg.lstsq(squares, np.ones(len(squares)))[0]
-                found[f"{side}_on_ellipsoid"] = bool((squares @ weights).std() < 2 * CONSTANT_NORM)
-    return found
 
 
 def _counts(blocks) -> np.ndarray:
@@ -195,12 +216,18 @@ def _acquaint(heads: list[Head], cases: list[Case]) -> None:
         series.setdefault((head.module, head.layer, head.head), []).append(case)
     for group in layers.values():
         for case in group:
-            case.peers = [other.facts for other in group if other is not case]
+            case.peers = [one.facts for one in group if one is not case and one.facts["row_logit_std"] is not None]
     for order in {head.order for head in heads}:
         group = [case for head, case in zip(heads, cases, strict=True) if head.order == order]
-        spread = float(np.median([case.facts["row_score_std"] for case in group]))
+        spreads = [case.facts["row_score_std"] for case in group if case.facts["row_score_std"] is not None]
+        layers = {}
+        for head, case in zip(heads, cases, strict=True):
+            if head.order == order and case.d_k and case.actual and case.right:
+                layers.setdefault(head.layer, set()).add(float(f"{case.actual / case.right[0]:.3g}"))
+        steady = sorted((layer, *ratios) for layer, ratios in layers.items() if len(ratios) == 1)
         for case in group:
-            case.usual_spread = spread
+            case.usual_spread = float(np.median(spreads)) if spreads else math.inf
+            case.layers = steady if len({ratio for _, ratio in steady}) > 1 and len(steady) == len(layers) else []
     for group in series.values():
         if len({case.d_k for case in group}) == 1:
             group[-1].before = [case.facts for case in group[:-1]]
@@ -211,7 +238,7 @@ def _acquaint(heads: list[Head], cases: list[Case]) -> None:
 
 
 def _verdict(head: Head, case: Case) -> Verdict:
-    findings = tuple(diagnose(case))
+    findings = tuple(case.found if case.facts["scale_source"] == UNMEASURED else diagnose(case))
     row = case.facts | dict(zip(PLACE, (head.dump, head.layer, head.head), strict=True))
     row |= {
         "module": head.module,
@@ -220,9 +247,8 @@ def _verdict(head: Head, case: Case) -> Verdict:
         "stage": case.options.stage,
         "findings": "; ".join(summary(finding) for finding in findings),
     }
-    verdict = Verdict(row, findings)
-    row["verdict"] = verdict.level
-    return verdict
+    row["verdict"] = worst(findings)
+    return Verdict({name: row[name] for name in ALL_COLUMNS}, findings)
 
 
 def summary(finding: Finding) -> str:
