@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from sqrtdk.heads.patterns import pattern_of
-from sqrtdk.heads.regression import Slope, measure
+from sqrtdk.heads.regression import ScoreSlope, measure
 from sqrtdk.heads.tally import Block, tally_of
 from sqrtdk.statistics.estimates import jackknife_error, mean
 from sqrtdk.statistics.intervals import interval, log_interval
@@ -53,7 +53,7 @@ class Unmeasurable(ValueError):
     """A head without a query that may see two keys, or with scores beyond the range of float64."""
 
 
-def describe(blocks: Iterable[Block], factor: float, measured: Slope | None = None) -> dict:
+def describe(blocks: Iterable[Block], factor: float, measured: ScoreSlope | None = None) -> dict:
     """Return the facts of one head.
 
     Args:

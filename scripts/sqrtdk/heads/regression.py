@@ -28,7 +28,7 @@ CAPS = np.concatenate([10.0 ** np.linspace(-7, 0, 15), np.linspace(1.5, 15, 10)]
 
 
 @dataclass(frozen=True)
-class Slope:
+class ScoreSlope:
     """Slope of given scores on q·k within rows, its error over queries and the share explained; None without scores.
 
     softcap: the cap that the scores carry. biased: the bias that they carry too, in words, empty where there is none.
@@ -54,13 +54,13 @@ Rows = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]
 """q·k and scores of some rows, up to a number for each row, and where attention is allowed."""
 
 
-def measure(blocks: Iterable[Block]) -> Slope:
+def measure(blocks: Iterable[Block]) -> ScoreSlope:
     """Return what the scores of blocks say of the factor."""
     blocks = list(blocks)
     if blocks[0].scores is None or blocks[0].q is None:
-        return Slope(softcap=blocks[0].softcap)
+        return ScoreSlope(softcap=blocks[0].softcap)
     known = blocks[0].softcap
-    ways: dict[str, Callable[[], Slope]] = {}
+    ways: dict[str, Callable[[], ScoreSlope]] = {}
     first = _fit(_all_rows(blocks, known))
     if any(block.bias is not None for block in blocks):
         ways[GIVEN] = lambda: _fit(_all_rows(blocks, known, without_bias=True))
@@ -78,12 +78,12 @@ def measure(blocks: Iterable[Block]) -> Slope:
     return best
 
 
-def slope_of(products: np.ndarray, scores: np.ndarray, use: np.ndarray) -> Slope:
+def slope_of(products: np.ndarray, scores: np.ndarray, use: np.ndarray) -> ScoreSlope:
     """Return the slope of scores on q·k within rows, both (query, key), where `use` is true."""
     return _fit(iter([(products, scores, use)]))
 
 
-def _fit(rows: Rows) -> Slope:
+def _fit(rows: Rows) -> ScoreSlope:
     """Return the slope within rows and its jackknife error over rows."""
     sums = []
     for x, z, use in rows:
@@ -95,17 +95,17 @@ def _fit(rows: Rows) -> Slope:
             x, z = x * use, z * use
         sums.append([np.vecdot(x, z), np.vecdot(x, x), np.vecdot(z, z)])
     if not sums:
-        return Slope()
+        return ScoreSlope()
     product, x_square, z_square = np.concatenate(sums, axis=1)
     if not x_square.sum() > 0:
-        return Slope()
+        return ScoreSlope()
     slope = product.sum() / x_square.sum()
     if not z_square.sum() > 0:
-        return Slope(0.0, 0.0, 1.0)
+        return ScoreSlope(0.0, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = (product.sum() - product) / (x_square.sum() - x_square)
     r2 = product.sum() ** 2 / (x_square.sum() * z_square.sum())
-    return Slope(slope, jackknife_error(rest[np.isfinite(rest)]), min(r2, 1.0))
+    return ScoreSlope(slope, jackknife_error(rest[np.isfinite(rest)]), min(r2, 1.0))
 
 
 def _products(block: Block, part) -> np.ndarray:
@@ -142,7 +142,7 @@ def _some_rows(block: Block, last: int = 0) -> np.ndarray:
     return np.arange(n) if n <= ROWS else np.linspace(0, n - 1, ROWS).astype(int)
 
 
-def _capped(blocks: list[Block]) -> Slope:
+def _capped(blocks: list[Block]) -> ScoreSlope:
     """Return the slope before the soft cap that lets q·k explain most."""
     from scipy.optimize import minimize_scalar
 
@@ -150,7 +150,7 @@ def _capped(blocks: list[Block]) -> Slope:
     held = [(_products(block, part), block.scores[part], _use(block, part)) for block, part in parts]
     largest = max(float(np.abs(z if use is None else z[use]).max(initial=0.0)) for _, z, use in held)
     if not largest > 0:
-        return Slope()
+        return ScoreSlope()
 
     def missed(beyond: float) -> float:
         cap = largest * (1 + beyond)

@@ -16,7 +16,7 @@ from sqrtdk.heads.dumps import Dump, Head
 from sqrtdk.heads.ellipsoids import on_ellipsoid
 from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.findings import Finding, worst
-from sqrtdk.heads.regression import TRUSTED, Slope, measure
+from sqrtdk.heads.regression import TRUSTED, ScoreSlope, measure
 from sqrtdk.heads.tally import Block
 
 PLACE = ("dump", "layer", "head")
@@ -103,7 +103,7 @@ def _case(head: Head, blocks: list[Block], options: Options) -> Case:
     return case
 
 
-def _measured(head: Head, blocks: list[Block]) -> tuple[str, list[Block], Slope]:
+def _measured(head: Head, blocks: list[Block]) -> tuple[str, list[Block], ScoreSlope]:
     """Return how the scores fit q·k, where not as given, the blocks by which they do, and what they say of the factor.
 
     Where q·k does not explain the scores, other ways to lay heads and axes out are tried.
@@ -125,7 +125,7 @@ def _measured(head: Head, blocks: list[Block]) -> tuple[str, list[Block], Slope]
     return "", blocks, measured
 
 
-def _facts(blocks: list[Block], case: Case, measured: Slope) -> dict:
+def _facts(blocks: list[Block], case: Case, measured: ScoreSlope) -> dict:
     """Return the facts of a head at the factor at work, and where that is known from."""
     captured = case.facts["captured_factor"]
     alone = blocks[0].q is None
@@ -158,7 +158,7 @@ def _used(blocks: list[Block], side: str) -> np.ndarray:
     return np.concatenate([getattr(block, side)[block.used()["qk".index(side)]] for block in blocks])
 
 
-def _probe(blocks: list[Block], measured: Slope) -> dict:
+def _probe(blocks: list[Block], measured: ScoreSlope) -> dict:
     """Return what a declared scale and a convention need to know before anything is described."""
     q, k = _used(blocks, "q"), _used(blocks, "k")
     norms = {"q": np.sqrt(np.vecdot(q, q)), "k": np.sqrt(np.vecdot(k, k))}
