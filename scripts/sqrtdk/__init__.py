@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from sqrtdk.heads.errors import InputError as InputError
     from sqrtdk.heads.judgement import audit as audit
     from sqrtdk.heads.monitor import AttentionMonitor as AttentionMonitor
-    from sqrtdk.heads.monitor import ScoreError as ScoreError
-    from sqrtdk.heads.monitor import check_scores as check_scores
+    from sqrtdk.heads.scores import ScoreError as ScoreError
+    from sqrtdk.heads.scores import check_scores as check_scores
 
 __version__ = "1.0.0"
 _MODULES = {
-    **dict.fromkeys(("AttentionMonitor", "ScoreError", "check_scores"), "heads.monitor"),
+    **{"AttentionMonitor": "heads.monitor", "ScoreError": "heads.scores", "check_scores": "heads.scores"},
     **{"InputError": "heads.errors", "audit": "heads.judgement", "capture": "heads.capture.entry"},
 }
 __all__ = sorted(_MODULES)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from sqrtdk.heads.judgement import Judgement as Judgement
     from sqrtdk.heads.judgement import audit as audit
     from sqrtdk.heads.monitor import AttentionMonitor as AttentionMonitor
-    from sqrtdk.heads.monitor import ScoreError as ScoreError
-    from sqrtdk.heads.monitor import check_scores as check_scores
+    from sqrtdk.heads.scores import ScoreError as ScoreError
+    from sqrtdk.heads.scores import check_scores as check_scores
 
 _MODULES = {
-    **{"AttentionMonitor": "monitor", "ScoreError": "monitor", "check_scores": "monitor"},
+    **{"AttentionMonitor": "monitor", "ScoreError": "scores", "check_scores": "scores"},
     **{"Call": "calls", "Capture": "calls", "InputError": "errors", "Judgement": "judgement", "audit": "judgement"},
 }
 __all__ = sorted(_MODULES)

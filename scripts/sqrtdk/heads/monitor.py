@@ -1,176 +1,28 @@
-"""Watch attention scores in a forward pass, and gradients in the backward pass, of whatever framework made them.
+"""Watch attention in a training run: running statistics, the latest numbers for a logger, and what went wrong when.
 
-Arrays come through DLPack or `__array__`; no framework is imported. Only some rows (queries) are looked at, evenly
-spaced, so that the cost stays a small part of the attention's own.
+Arrays of any framework are read; PyTorch is loaded by `attach` alone.
 """
 
 import math
+import re
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from sqrtdk.heads.masks import as_allowed, from_scores
-from sqrtdk.heads.tally import SATURATED
+from sqrtdk.heads.scores import ROWS, Rows, ScoreFacts, as_array, rows_of, some_rows
 
-ROWS = 64
-"""Queries of each head and sequence that are looked at."""
-MEAN = (-1.0, 1.0)
-ROW_VARIANCE = (1 / 16, 6.25)
-"""Within-row variance of the logits that is taken as sound at the start of training: a factor of 4 in the standard
-deviation below 1, as `nn.Linear` starts (1/3), and of 2.5 above it, as He initialisation does (2)."""
-
-
-class ScoreError(AssertionError):
-    """Scores are not as expected; `facts` holds what was measured."""
-
-    def __init__(self, message: str, facts: "ScoreFacts"):
-        super().__init__(message)
-        self.facts = facts
-
-
-@dataclass(frozen=True)
-class ScoreFacts:
-    """Facts of logits over the rows looked at.
-
-    rows: how many. mean, row_variance: of the logits, the variance within rows. largest: largest |logit|.
-    entropy: mean over rows, over its maximum ln(keys). max_weight, saturated_share: mean largest weight, and share of
-    rows whose is above 0.99.
-    """
-
-    rows: int
-    mean: float
-    row_variance: float
-    largest: float
-    entropy: float
-    max_weight: float
-    saturated_share: float
-
-
-def as_array(x) -> np.ndarray:
-    """Return an array of any framework as a NumPy array: by DLPack, else by `__array__`, after `detach` and `cpu`.
-
-    Raises TypeError where none of them works.
-    """
-    if isinstance(x, np.ndarray):
-        return x
-    for method in ("detach", "cpu"):
-        x = getattr(x, method)() if hasattr(x, method) else x
-    # NumPy has no bfloat16, and no memory of a GPU: such arrays come by the other way, or widened by their framework.
-    ways = [np.from_dlpack] if hasattr(x, "__dlpack__") else []
-    ways += [np.asarray, *([lambda x: np.asarray(x.float())] if hasattr(x, "float") else [])]
-    for way in ways:
-        try:
-            array = way(x)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            problem = error
-        else:
-            if array.dtype.kind in "fiubV":  # V is the kind of ml_dtypes.bfloat16
-                return array
-            problem = f"it becomes {array.dtype}"
-    raise TypeError(f"cannot read an array of type {type(x).__name__}: {problem}")
-
-
-def _some_rows(x, rows: int | None):
-    """Return evenly spaced rows of (..., n, m), in its own framework still, so that no more is copied than needed."""
-    n = x.shape[-2]
-    step = 1 if rows is None else max(1, -(-n // rows))
-    return x if step == 1 else x[..., ::step, :]
-
-
-def measure(scores, mask=None, rows: int | None = ROWS) -> ScoreFacts:
-    """Return the facts of logits (..., queries, keys) as they enter softmax.
-
-    Args:
-        mask: boolean (true allows), 0/1, or additive, broadcastable to the scores; None where it is in the scores as
-            large negative numbers, or where there is none.
-        rows: queries looked at in each matrix; None for all.
-
-    Raises ValueError for less than two axes, NaN in a mask or where attention is allowed, infinite numbers there, or
-    rows that leave no choice of a key.
-    """
-    scores = scores if hasattr(scores, "shape") else np.asarray(scores)
-    if len(scores.shape) < 2:
-        raise ValueError(f"scores need a query and a key axis, not the shape {tuple(scores.shape)}")
-    n = scores.shape[-2]
-    z = np.array(as_array(_some_rows(scores, rows)), np.float64)
-    if mask is None:
-        # Before the mask is read off: NaN is not above any number, and would count as masked.
-        if np.isnan(z).any():
-            raise ValueError("scores hold NaN")
-        allowed = from_scores(z)
-    else:
-        if len(mask.shape) > 1 and mask.shape[-2] == n:
-            mask = _some_rows(mask, rows)
-        mask = as_array(mask)
-        mask = mask if mask.dtype == bool else np.asarray(mask, np.float64)
-        if np.isnan(mask).any():
-            raise ValueError("scores hold NaN, which comes from their mask")
-        allowed = np.broadcast_to(as_allowed(mask), z.shape)
-        if (np.isnan(z) & allowed).any():
-            raise ValueError("scores hold NaN")
-    z = z.reshape(-1, z.shape[-1])
-    if allowed is None:
-        counts = np.full(len(z), z.shape[-1])
-    else:
-        allowed = allowed.reshape(z.shape)
-        counts = allowed.sum(axis=1)
-        kept = counts > 1
-        z, allowed, counts = z[kept], allowed[kept], counts[kept]
-        z[~allowed] = 0.0
-    if not z.size or z.shape[-1] < 2:
-        raise ValueError("no query has two keys to choose from")
-    mean = z.sum(axis=1) / counts
-    largest = float(np.abs(z).max())
-    if not math.isfinite(largest):
-        raise ValueError("scores hold infinite values where attention is allowed")
-    total = float(z.sum() / counts.sum())
-    z -= mean[:, None]
-    if allowed is not None:
-        z *= allowed
-    variance = float(np.vecdot(z, z).sum() / (counts - 1).sum())
-    if allowed is not None:
-        z[~allowed] = -np.inf
-    z -= z.max(axis=1, keepdims=True)
-    weight = np.exp(z)
-    if allowed is not None:
-        z[~allowed] = 0.0
-    sums = weight.sum(axis=1)
-    entropy = np.log(sums) - np.vecdot(weight, z) / sums
-    top = 1 / sums
-    return ScoreFacts(
-        len(z), total, variance, largest, float(np.mean(entropy / np.log(counts))), float(top.mean()),
-        float(np.mean(top > SATURATED)),
-    )  # fmt: skip
-
-
-def check_scores(
-    scores,
-    mask=None,
-    *,
-    mean: tuple[float, float] | None = MEAN,
-    row_variance: tuple[float, float] | None = ROW_VARIANCE,
-    rows: int | None = ROWS,
-    name: str = "scores",
-) -> ScoreFacts:
-    """Assert that mean and within-row variance of logits are within bounds, and return the facts.
-
-    The bounds are for the start of training; None leaves one out. It is the variance within rows that softmax sees.
-
-    Raises ScoreError, an AssertionError, that says what was measured; ValueError as `measure` does.
-    """
-    facts = measure(scores, mask, rows)
-    for words, value, bounds in (("mean", facts.mean, mean), ("within-row variance", facts.row_variance, row_variance)):
-        if bounds is not None and not bounds[0] <= value <= bounds[1]:
-            hint = ""
-            if words != "mean" and value > bounds[1]:
-                hint = "; if this is d_k, the scale 1/sqrt(d_k) is missing"
-            elif words != "mean":
-                hint = "; if this is 1/d_k, the scale is applied twice"
-            raise ScoreError(
-                f"{name}: {words} of the logits is {value:.4g}, not within {bounds[0]:g} to {bounds[1]:g}{hint}", facts
-            )
-    return facts
+HIGH_LOGIT = 100.0
+"""A logit beyond is told: where QK-clip starts to act (Kimi K2, 2025), and softmax in bfloat16 errs by a quarter."""
+COLLAPSED = 0.1
+"""Entropy over its maximum below which a layer is told to have collapsed."""
+FORBIDS = -50.0
+"""An added number at or below this leaves no weight in any precision."""
+SUMS = ("nonfinite",)
+MAXIMA = ("max_logit", "worst_layer", "worst_head")
 
 
 @dataclass
@@ -196,69 +48,263 @@ class Running:
         return math.sqrt(self.square / (self.count - 1)) if self.count > 1 else math.nan
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What went wrong, and when it was first seen: `kind` is nonfinite, max_logit, entropy or gradient."""
+
+    step: int
+    name: str
+    head: int | None
+    kind: str
+    value: float
+    words: str
+
+    def __str__(self) -> str:
+        where = self.name + ("" if self.head is None else f", head {self.head}")
+        return f"step {self.step}: {where}: {self.words}"
+
+
 @dataclass
 class AttentionMonitor:
-    """Running statistics of scores and gradients over the steps of a training run, by name.
+    """Statistics of scores and gradients over the steps of a training run, by name.
 
-    every: only every so many observations of a name are measured. rows: queries looked at in each matrix.
+    every: only every so many steps are measured (without `step`, observations of a name). rows: queries looked at in
+    each matrix, others from step to step; None for all, which makes maxima exact. max_logit, entropy: beyond and below
+    these a problem is told. scaler: a GradScaler, whose factor is taken off gradients.
 
         monitor = AttentionMonitor(every=10)
-        scores = monitor.watch("layer 3", scores)     # returns them; gradients are measured in the backward pass
-        print(monitor.report())
+        monitor.attach(model)                         # or scores = monitor.watch("layer 3", scores) in one's own code
+        ...                                           # forward, backward, optimizer step
+        monitor.step(); log(monitor.latest())         # a flat dictionary of floats
+        print(*monitor.problems(), sep="\\n")
     """
 
     every: int = 1
     rows: int | None = ROWS
+    max_logit: float = HIGH_LOGIT
+    entropy: float = COLLAPSED
+    scaler: Any = None
     statistics: dict[str, dict[str, Running]] = field(default_factory=dict)
+    steps: int = 0
     _seen: dict[tuple[str, str], int] = field(default_factory=dict)
+    _stepping: bool = False
+    _observed: int = 0
+    _latest: dict[str, dict[str, float]] = field(default_factory=dict)
+    _heads: dict[str, list[ScoreFacts | None]] = field(default_factory=dict)
+    _problems: dict[tuple[str, str, int | None], Problem] = field(default_factory=dict)
+    _attached: Any = None
 
     def _due(self, name: str, kind: str) -> bool:
+        if _recomputing() and kind == "scores":
+            # Activation checkpointing runs the forward pass again: that is no new observation.
+            return False
+        if self._stepping or self._attached is not None:
+            return self.steps % self.every == 0
         seen = self._seen.get((name, kind), 0)
         self._seen[name, kind] = seen + 1
         return seen % self.every == 0
 
     def _add(self, name: str, values: dict[str, float]) -> None:
         kept = self.statistics.setdefault(name, {})
+        self._observed += 1
+        self._latest.setdefault(name, {}).update(values)
         for key, value in values.items():
             kept.setdefault(key, Running()).add(value)
 
-    def observe(self, name: str, scores, mask=None) -> ScoreFacts | None:
-        """Add logits of one step; return their facts, or None where this step is not measured."""
+    def _tell(self, name: str, head: int | None, kind: str, value: float, words: str) -> None:
+        self._problems.setdefault((name, kind, head), Problem(self.steps, name, head, kind, value, words))
+
+    # --- what is observed
+
+    def observe(self, name: str, scores: Any, mask: Any = None) -> ScoreFacts | None:
+        """Add logits (..., head, query, key) of one step; return their facts, or None where nothing is measured.
+
+        Logits that are not finite are a problem, told with step, name and head, and the rest is measured.
+        """
         if not self._due(name, "scores"):
             return None
-        facts = measure(scores, mask, self.rows)
-        self._add(name, {key: value for key, value in vars(facts).items() if key != "rows"})
+        return self._measured(name, rows_of(scores, mask, self.rows, self.steps))
+
+    def observe_qk(
+        self, name: str, q: Any, k: Any, scale: float, mask: Any = None, *, causal: bool = False, softcap: float = 0.0
+    ) -> ScoreFacts | None:
+        """Add the logits of fused attention, computed again for a sample of rows of q (..., head, query, d_k).
+
+        k: (..., kv_head, key, d_k). mask: as of `measure`, where finite numbers of an additive one are added.
+        """
+        if not self._due(name, "scores"):
+            return None
+        n, m = q.shape[-2], k.shape[-2]
+        places = some_rows(np.arange(n)[:, None], self.rows, self.steps) + m - n
+        part = np.asarray(as_array(some_rows(q, self.rows, self.steps)), np.float64)
+        keys = np.asarray(as_array(k), np.float64)
+        if keys.ndim > 2 and keys.shape[-3] != part.shape[-3]:
+            keys = np.repeat(keys, part.shape[-3] // keys.shape[-3], axis=-3)
+        with np.errstate(invalid="ignore", over="ignore"):
+            z = scale * (part @ keys.swapaxes(-1, -2))
+        z = softcap * np.tanh(z / softcap) if softcap else z
+        if mask is not None:
+            mask = as_array(some_rows(mask, self.rows, self.steps) if mask.shape[-2] == n else mask)
+            mask = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
+            # Swin's −100 forbids too, and is no logit that anybody should be told of.
+            z = np.where(mask > FORBIDS, z + mask, -np.inf)
+        if causal:
+            z = np.where(np.arange(m) <= places, z, -np.inf)
+        return self._measured(name, rows_of(z, np.isneginf(z) == 0, None))
+
+    def observe_max(self, name: str, largest: Any) -> None:
+        """Add the largest logit of each head, as a fused kernel returns it: (..., head) or one number."""
+        if not self._due(name, "scores"):
+            return
+        values = np.asarray(as_array(largest), np.float64)
+        values = values.reshape(-1, values.shape[-1]).max(axis=0) if values.ndim else values[None]
+        for head in np.flatnonzero(~np.isfinite(values)):
+            self._tell(name, int(head), "nonfinite", math.nan, "the largest logit is not finite")
+        if np.isfinite(values).any():
+            top = int(np.where(np.isfinite(values), values, -np.inf).argmax())
+            self._high(name, top if values.size > 1 else None, float(values[top]))
+            self._add(name, {"largest": float(values[top])})
+
+    def _measured(self, name: str, rows: Rows) -> ScoreFacts | None:
+        n_heads = rows.sound.shape[-2] if rows.sound.ndim > 1 else 1
+        per_head = [self._of_head(rows, head) for head in range(n_heads)]
+        self._heads[name] = per_head
+        values: dict[str, float] = {}
+        if rows.broken.any():
+            by_head = rows.broken.reshape(-1, n_heads, rows.broken.shape[-1]).sum(axis=(0, 2))
+            for head in np.flatnonzero(by_head):
+                words = f"{by_head[head]} of the rows looked at hold NaN or infinite logits"
+                self._tell(name, int(head) if n_heads > 1 else None, "nonfinite", float(by_head[head]), words)
+            values["nonfinite"] = float(rows.broken.sum())
+        facts = rows.facts()
+        if facts is not None:
+            values |= {key: float(value) for key, value in vars(facts).items() if key != "rows"}
+            tops = [-math.inf if one is None else one.largest for one in per_head]
+            self._high(name, int(np.argmax(tops)) if n_heads > 1 else None, facts.largest)
+            for head, one in enumerate(per_head):
+                if one is not None and one.entropy < self.entropy:
+                    words = f"entropy is {one.entropy:.3g} of its maximum, largest logit {one.largest:.4g}"
+                    self._tell(name, head if n_heads > 1 else None, "entropy", one.entropy, words)
+        self._add(name, values)
         return facts
 
-    def observe_gradient(self, name: str, gradient) -> float | None:
-        """Add the gradient (..., queries, anything) of one step; return the root mean square of its rows' norms."""
+    def _of_head(self, rows: Rows, head: int) -> ScoreFacts | None:
+        return rows.facts((..., head, slice(None))) if rows.sound.ndim > 1 else rows.facts()
+
+    def _high(self, name: str, head: int | None, largest: float) -> None:
+        if largest > self.max_logit:
+            self._tell(name, head, "max_logit", largest, f"the largest logit is {largest:.4g}")
+
+    def observe_gradient(self, name: str, gradient: Any) -> float | None:
+        """Add the gradient (..., queries, anything) of one step; return the root mean square of its rows' norms.
+
+        One that is not finite, as GradScaler makes on purpose while it looks for its factor, is counted and left out.
+        """
         if not self._due(name, "gradient"):
             return None
-        some = np.asarray(as_array(_some_rows(gradient, self.rows)), np.float64)
-        norm = math.sqrt(np.vecdot(some, some).mean())
+        some = np.asarray(as_array(some_rows(gradient, self.rows, self.steps)), np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm = math.sqrt(float(np.vecdot(some, some).mean()))
+        norm /= float(self.scaler.get_scale()) if self.scaler is not None else 1.0
+        if not math.isfinite(norm):
+            self._tell(name, None, "gradient", norm, "the gradient is not finite; under GradScaler some steps are")
+            self.statistics.setdefault(name, {}).setdefault("gradients_left_out", Running()).add(1.0)
+            return None
         self._add(name, {"gradient_norm": norm})
         return norm
 
-    def watch(self, name: str, scores, mask=None):
+    def watch(self, name: str, scores: Any, mask: Any = None) -> Any:
         """Observe logits, and their gradient where they have `register_hook`; return them as they are."""
         self.observe(name, scores, mask)
         if hasattr(scores, "register_hook") and getattr(scores, "requires_grad", True):
 
-            def backward(gradient) -> None:  # What a hook returns would replace the gradient.
+            def backward(gradient: Any) -> None:  # What a hook returns would replace the gradient.
                 self.observe_gradient(name, gradient)
 
             scores.register_hook(backward)
         return scores
 
-    def hook(self, name: str, pick: Callable = lambda output: output) -> Callable:
+    def hook(self, name: str, pick: Callable[[Any], Any] = lambda output: output) -> Callable[..., None]:
         """Return a forward hook, (module, inputs, output) -> None, that watches what `pick` takes of the output."""
 
-        def forward(module, inputs, output) -> None:
+        def forward(module: Any, inputs: Any, output: Any) -> None:
             self.watch(name, pick(output))
 
         return forward
 
-    def report(self) -> list[dict]:
+    def attach(self, model: Any) -> None:
+        """Watch all attention of a PyTorch model, whatever computes it, until `detach`; call `step` after each step.
+
+        What is compiled runs as it is written on the steps that are measured, and compiled on the others.
+        """
+        from sqrtdk.heads.capture.attaching import Attached
+
+        self.detach()
+        self._attached = Attached(model, self)
+        self._attached.start(self.steps % self.every == 0)
+
+    def detach(self) -> None:
+        """Take off all that `attach` put on."""
+        if self._attached is not None:
+            self._attached.stop()
+        self._attached = None
+
+    def step(self) -> None:
+        """End a step: the next one is measured if it is due. Warns where a step that was due saw nothing."""
+        if self.steps % self.every == 0 and not self._observed:
+            warnings.warn(f"step {self.steps}: the monitor saw no attention", RuntimeWarning, stacklevel=2)
+        self._stepping, self._observed = True, 0
+        self.steps += 1
+        if self._attached is not None:
+            self._attached.start(self.steps % self.every == 0)
+
+    def reset(self) -> None:
+        """Forget all that was seen; steps go on being counted."""
+        for kept in (self.statistics, self._seen, self._latest, self._heads, self._problems):
+            kept.clear()
+
+    # --- what it says
+
+    def problems(self) -> list[Problem]:
+        """Return what went wrong, each with the step at which it was first seen, in order."""
+        return sorted(self._problems.values(), key=lambda problem: problem.step)
+
+    def worst(self) -> tuple[str, int, float] | None:
+        """Return name, head and largest logit of the head whose logits are largest, of the last measured step."""
+        tops = [
+            (facts.largest, name, head)
+            for name, heads in self._heads.items()
+            for head, facts in enumerate(heads)
+            if facts is not None
+        ]
+        return (lambda top: (top[1], top[2], top[0]))(max(tops)) if tops else None
+
+    def latest(self, heads: bool = False, reduced: bool = False) -> dict[str, float]:
+        """Return the numbers of the last measured step as a flat dictionary of plain floats, for any logger.
+
+        `attention/max_logit`, `attention/entropy`, `attention/layer_03/entropy` and so on; a value that does not exist
+        is left out. heads: also `attention/layer_03/head_01/...`. reduced: over the ranks of `torch.distributed`: the
+        largest of maxima, the sum of counts, the mean of the rest; all ranks have to call it.
+        """
+        found: dict[str, float] = {}
+        keys = _keys(list(self._latest))
+        for name, values in self._latest.items():
+            for fact, value in values.items():
+                found[f"attention/{keys[name]}/{_FACTS.get(fact, fact)}"] = float(value)
+            for head, facts in enumerate(self._heads.get(name, []) if heads else []):
+                for fact, value in vars(facts).items() if facts is not None else ():
+                    if fact != "rows":
+                        found[f"attention/{keys[name]}/head_{head:02d}/{_FACTS.get(fact, fact)}"] = float(value)
+        for fact, join in (("max_logit", max), ("entropy", _mean), ("nonfinite", sum), ("gradient_norm", _mean)):
+            values_of = [
+                found[f"attention/{key}/{fact}"] for key in keys.values() if f"attention/{key}/{fact}" in found
+            ]
+            if values_of:
+                found[f"attention/{fact}"] = float(join(values_of))
+        found = {key: value for key, value in found.items() if math.isfinite(value)}
+        return _over_ranks(found) if reduced else found
+
+    def report(self) -> list[dict[str, Any]]:
         """Return a row for each name and statistic: count, mean, std, low, high and last over the steps."""
         return [
             {"name": name, "statistic": key, "count": one.count, "mean": one.mean, "std": one.std}
@@ -266,3 +312,39 @@ class AttentionMonitor:
             for name, kept in self.statistics.items()
             for key, one in kept.items()
         ]
+
+
+_FACTS = {"largest": "max_logit"}
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _keys(names: list[str]) -> dict[str, str]:
+    """Return a piece of a metric's name for each name: its layer's number, or its path where that is not enough."""
+    numbers = {name: re.findall(r"\d+", name) for name in names}
+    short = {name: f"layer_{int(found[0]):02d}" for name, found in numbers.items() if found}
+    long = {name: re.sub(r"\W", "_", re.sub(r"^(\d)", r"_\1", name)) for name in names}
+    unique = len(short) == len(names) and len(set(short.values())) == len(names)
+    return short if unique else long
+
+
+def _recomputing() -> bool:
+    """Say whether PyTorch is in a backward pass, without loading it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "_C") and torch._C._current_graph_task_id() != -1
+
+
+def _over_ranks(values: dict[str, float]) -> dict[str, float]:
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return values
+    every: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(every, values)
+    found = {}
+    for key in dict.fromkeys(key for one in every for key in one):
+        numbers = [one[key] for one in every if key in one]
+        last = key.rsplit("/", 1)[-1]
+        found[key] = max(numbers) if last in MAXIMA else sum(numbers) if last in SUMS else _mean(numbers)
+    return found

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch.nn.attention.flex_attention import create_mask
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 PROJECTIONS = 12
 """Outputs of linear maps that are kept until attention may ask for them: those of q, k, v and of low-rank ways."""
@@ -59,7 +59,12 @@ class Watch(TorchFunctionMode):
     def __exit__(self, *error) -> None:
         self.projections.clear()
         self.products.clear()
-        return super().__exit__(*error)
+        # A monitor ends its steps whenever they end, so what was entered later may still be there.
+        later = []
+        while (mode := _pop_mode()) is not self:
+            later.append(mode)
+        for mode in reversed(later):
+            _push_mode(mode)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
