@@ -1,8 +1,10 @@
 """Files of captures and of other tools: what stands beside q and k, names, layouts, and the verdict as an object."""
 
 import json
+import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import audit_files
@@ -14,6 +16,7 @@ from sqrtdk.__main__ import main
 from sqrtdk.heads.calls import Call, Capture
 from sqrtdk.heads.dumps import dump_of, read_dumps
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.names import ROLES
 
 ROOT = Path(__file__).parents[2]
 
@@ -262,3 +265,45 @@ class TestCapture:
         )
         assert "needs PyTorch, which is not installed" in done.stdout
         assert "a.pt: PyTorch reads this" in done.stdout
+
+
+class TestFormatPage:
+    """The examples of docs/file-format.md, as they stand there; JAX is a stand-in of NumPy."""
+
+    numpy, jax = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "file-format.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+
+    def test_every_name_of_the_table_is_read_and_every_name_that_is_written_is_in_it(self):
+        text = (ROOT / "docs" / "file-format.md").read_text(encoding="utf-8")
+        listed = set(re.findall(r"^\| `<path>\.(\w+)`", text, re.MULTILINE))
+        assert listed == ({*ROLES} - {"divisor"})
+        whole = call(
+            mask=np.ones((1, 1, 1, 40), bool), causal=True, window=3, softcap=1.0, sinks=np.ones(2), gains=(1.0, 1.0),
+            scores=np.ones((1, 2, 40, 40)), positions=np.arange(40), expected=(0.1, "x"),
+        )  # fmt: skip
+        assert set(whole.arrays()) == listed
+
+    @pytest.mark.parametrize("scale", [1 / 8, 1.0])
+    def test_numpy(self, tmp_path, monkeypatch, scale):
+        monkeypatch.chdir(tmp_path)
+        captured = [np.random.default_rng(layer).normal(size=(2, 1, 3, 30, 64)) for layer in range(2)]
+        exec(self.numpy, {"captured": captured, "scale": scale})
+        found = sqrtdk.audit("heads.npz")
+        assert len(found.rows) == 6
+        assert found.ok == (scale == 1 / 8)
+        assert found.rows[0]["n_scores"] == 30 * 31 // 2 - 1
+
+    @pytest.mark.parametrize("scale", [1 / 8, 1.0])
+    def test_jax(self, tmp_path, monkeypatch, scale):
+        jax = types.ModuleType("jax")
+        jax.debug = types.SimpleNamespace(callback=lambda function, *arrays: function(*arrays))
+        jax.nn = types.SimpleNamespace(dot_product_attention=lambda q, k, v, scale, is_causal: v)
+        jax.effects_barrier = lambda: None
+        monkeypatch.setitem(sys.modules, "jax", jax)
+        monkeypatch.chdir(tmp_path)
+        q, k = np.random.default_rng(1).normal(size=(2, 1, 30, 3, 64))
+        exec(self.jax, {"run_model": lambda attention: [attention(layer, q, k, k, scale) for layer in range(2)]})
+        found = sqrtdk.audit("heads.npz")
+        assert [row["n_queries"] for row in found.rows] == [30] * 6
+        assert found.ok == (scale == 1 / 8)

@@ -409,7 +409,8 @@ class TestRecipes:
     """The examples of the documentation that need no framework, as they stand there."""
 
     def test_checks_and_monitor_run_as_documented(self, capsys):
-        check, watch = (text for text in recipes() if "logits" in text)
+        (check,) = (text for text in recipes() if "check_scores" in text)
+        (watch,) = (text for text in recipes() if "watch(" in text)
         q, k = np.random.default_rng(1).normal(size=(2, 2, 3, 40, 64))
         exec(check, {"logits": q @ k.swapaxes(-1, -2) / 8, "mask": causal(40, 40), "q": q, "k": k})
         names = {"sqrtdk": sqrtdk, "compute_logits": lambda: Tensor(logits())}

@@ -76,7 +76,7 @@ class AttentionMonitor:
         monitor.attach(model)                         # or scores = monitor.watch("layer 3", scores) in one's own code
         ...                                           # forward, backward, optimizer step
         monitor.step(); log(monitor.latest())         # a flat dictionary of floats
-        print(*monitor.problems(), sep="\\n")
+        for problem in monitor.problems(): ...        # what went wrong, where and since when
     """
 
     every: int = 1
