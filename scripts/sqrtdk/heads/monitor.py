@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sqrtdk.heads.scores import ROWS, Rows, ScoreFacts, as_array, rows_of, some_rows
+from sqrtdk.heads.scores import ROWS, ScoreRows, ScoreFacts, as_array, rows_of, some_rows
 
 HIGH_LOGIT = 100.0
 """A logit beyond is told: where QK-clip starts to act (Kimi K2, 2025), and softmax in bfloat16 errs by a quarter."""
@@ -49,7 +49,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Trouble:
     """What went wrong, and when it was first seen: `kind` is nonfinite, max_logit, entropy or gradient."""
 
     step: int
@@ -91,7 +91,7 @@ class AttentionMonitor:
     _observed: int = 0
     _latest: dict[str, dict[str, float]] = field(default_factory=dict)
     _heads: dict[str, list[ScoreFacts | None]] = field(default_factory=dict)
-    _problems: dict[tuple[str, str, int | None], Problem] = field(default_factory=dict)
+    _problems: dict[tuple[str, str, int | None], Trouble] = field(default_factory=dict)
     _attached: Any = None
 
     def _due(self, name: str, kind: str) -> bool:
@@ -112,7 +112,7 @@ class AttentionMonitor:
             kept.setdefault(key, Running()).add(value)
 
     def _tell(self, name: str, head: int | None, kind: str, value: float, words: str) -> None:
-        self._problems.setdefault((name, kind, head), Problem(self.steps, name, head, kind, value, words))
+        self._problems.setdefault((name, kind, head), Trouble(self.steps, name, head, kind, value, words))
 
     # --- what is observed
 
@@ -165,7 +165,7 @@ class AttentionMonitor:
             self._high(name, top if values.size > 1 else None, float(values[top]))
             self._add(name, {"largest": float(values[top])})
 
-    def _measured(self, name: str, rows: Rows) -> ScoreFacts | None:
+    def _measured(self, name: str, rows: ScoreRows) -> ScoreFacts | None:
         n_heads = rows.sound.shape[-2] if rows.sound.ndim > 1 else 1
         per_head = [self._of_head(rows, head) for head in range(n_heads)]
         self._heads[name] = per_head
@@ -188,7 +188,7 @@ class AttentionMonitor:
         self._add(name, values)
         return facts
 
-    def _of_head(self, rows: Rows, head: int) -> ScoreFacts | None:
+    def _of_head(self, rows: ScoreRows, head: int) -> ScoreFacts | None:
         return rows.facts((..., head, slice(None))) if rows.sound.ndim > 1 else rows.facts()
 
     def _high(self, name: str, head: int | None, largest: float) -> None:
@@ -265,7 +265,7 @@ class AttentionMonitor:
 
     # --- what it says
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[Trouble]:
         """Return what went wrong, each with the step at which it was first seen, in order."""
         return sorted(self._problems.values(), key=lambda problem: problem.step)
 

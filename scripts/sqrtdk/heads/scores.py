@@ -51,7 +51,7 @@ class ScoreFacts:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ScoreRows:
     """Facts of single rows, arrays (..., query); those that are not `sound` hold 0: no choice of a key, or not finite.
 
     broken: rows that hold NaN, or infinite logits where attention is allowed.
@@ -120,7 +120,7 @@ def some_rows(x: Any, rows: int | None, start: int = 0) -> Any:
     return x if step == 1 else x[..., start % step :: step, :]
 
 
-def rows_of(scores: Any, mask: Any = None, rows: int | None = ROWS, start: int = 0) -> Rows:
+def rows_of(scores: Any, mask: Any = None, rows: int | None = ROWS, start: int = 0) -> ScoreRows:
     """Return the facts of some rows of logits (..., queries, keys); arguments as of `measure`."""
     scores = scores if hasattr(scores, "shape") else np.asarray(scores)
     if len(scores.shape) < 2:
@@ -154,7 +154,9 @@ def rows_of(scores: Any, mask: Any = None, rows: int | None = ROWS, start: int =
     weight = np.where(use, np.exp(y), 0.0)
     sums = np.where(sound, weight.sum(axis=-1), 1.0)
     entropy = np.log(sums) - np.vecdot(weight, np.where(use, y, 0.0)) / sums
-    return Rows(sound, faulty, count, total, square, largest, np.where(sound, entropy / np.log(count), 0.0), 1 / sums)
+    return ScoreRows(
+        sound, faulty, count, total, square, largest, np.where(sound, entropy / np.log(count), 0.0), 1 / sums
+    )
 
 
 def measure(scores: Any, mask: Any = None, rows: int | None = ROWS) -> ScoreFacts:
