@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from config_help import DEFAULTS, INF, NAN, ROOT, SCHEMA, assert_readable, problems, understood
 
-from sqrtdk.config.messages import nearest, show
+from sqrtdk.config.messages import show
 from sqrtdk.config.validation import ConfigError, load_schema, validate
 from sqrtdk.config.values import read_boolean, read_integer, read_number
+from sqrtdk.sampling.parameters import nearest_name
 
 
 @pytest.mark.parametrize(
@@ -214,9 +215,10 @@ def test_nearest_of_a_value():
     assert problems({"dumps": {"a": {"file": "resources/minilm-l6-qk.npz", "scaling": "1/dk"}}})[
         "dumps.a.scaling"
     ].endswith("| 1/d_k")
-    assert nearest("GAUSIAN", ["uniform", "gaussian"]) == "gaussian"
-    assert nearest("qqq", ["gaussian"]) is None
-    assert nearest(3, ["gaussian"]) is None
+    assert nearest_name("GAUSIAN", ["uniform", "gaussian"]) == "gaussian"
+    assert nearest_name("SUM_TO_1", ["product", "Sum_to_1"]) == "Sum_to_1"
+    assert nearest_name("qqq", ["gaussian"]) is None
+    assert nearest_name(3, ["gaussian"]) is None
 
 
 @pytest.mark.parametrize("config", [None, [], "d_k: 4", 3])

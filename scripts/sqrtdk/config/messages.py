@@ -1,6 +1,5 @@
 """How a mistake is told to people: its key, the value as it was given, what is allowed, the nearest name."""
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -98,11 +97,3 @@ def _bare(key: object, depth: int) -> str:
 
 def _join(shown: Iterable[str], count: int) -> str:
     return ", ".join([*shown, *([f"... {count - MAX_ITEMS} more"] if count > MAX_ITEMS else [])])
-
-
-def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the valid name that is most like the given one in lower case, or None where none is near."""
-    if not isinstance(name, str):
-        return None
-    # Comparing is quadratic in length: what is longer than a name is none.
-    return next(iter(difflib.get_close_matches(name[:MAX_TEXT].lower(), list(known), n=1, cutoff=0.6)), None)

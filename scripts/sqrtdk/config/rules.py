@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from sqrtdk.config.messages import MISSING, Problem, nearest
+from sqrtdk.config.messages import MISSING, Problem
 from sqrtdk.config.schema import colon_hint, look_up
 from sqrtdk.config.values import (
     is_removed,
@@ -18,6 +18,7 @@ from sqrtdk.config.values import (
 from sqrtdk.heads import conventions, enumeration
 from sqrtdk.heads.errors import InputError
 from sqrtdk.sampling import ensembles
+from sqrtdk.sampling.parameters import nearest_name
 from sqrtdk.variants import notation
 
 MAX_KEY_MATRIX = 2**26
@@ -124,7 +125,7 @@ def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.SpecProblem) -> 
     close = problem.nearest
     if family and key in raw and key != "family" and key not in names:
         words += f"; also {', '.join(BESIDE)}; entries of one name are merged, and null takes out what another file has"
-        close = nearest(key, [*names, *BESIDE])
+        close = nearest_name(key, [*names, *BESIDE])
     return Problem((*path, key), value, words + colon_hint([key]), close)
 
 
@@ -173,7 +174,7 @@ def removal_problems(given: Mapping, schema: Mapping, written: list[Mapping]) ->
         if isinstance(part.get("additionalProperties"), Mapping) and written:
             known = {*part["default"], *(name for names in written for name in names.get(key, ()))}
             problems += [
-                Problem((key, name), value, "there is no entry of this name to remove", nearest(name, known))
+                Problem((key, name), value, "there is no entry of this name to remove", nearest_name(name, known))
                 for name, value in entries.items()
                 if is_removed(name, value) and name not in known
             ]

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from sqrtdk.config.messages import MISSING, Problem, nearest, show
+from sqrtdk.config.messages import MISSING, Problem, show
 from sqrtdk.config.values import EXACT_FLOAT, plain_step, read_list, read_mapping
 from sqrtdk.figures.targets import TARGETS
+from sqrtdk.sampling.parameters import nearest_name
 from sqrtdk.training import optimisers, rules, tasks
 from sqrtdk.variants import notation
 
@@ -97,7 +98,7 @@ def _translate(error, given: Mapping) -> Iterator[Problem]:
         for key in map(plain_step, value):
             if key not in known:
                 words = f"no such key; the keys are {', '.join(known)}"
-                yield Problem((*path, key), look_up(given, (*path, key)), words, nearest(key, known))
+                yield Problem((*path, key), look_up(given, (*path, key)), words, nearest_name(key, known))
     elif error.validator == "required":
         for key in error.validator_value:
             if key not in value:
@@ -122,7 +123,7 @@ def _value_problem(path: tuple, schema: Mapping, given: Mapping, whole: bool) ->
         value = look_up(given, path)
     if schema["type"] == "integer" and isinstance(value, float) and value.is_integer() and abs(value) > EXACT_FLOAT:
         words += "; a number this large has to be written in digits"
-    return Problem(path, value, words, nearest(value, schema["enum"]) if "enum" in schema else None)
+    return Problem(path, value, words, nearest_name(value, schema["enum"]) if "enum" in schema else None)
 
 
 def _is_single(value: object) -> bool:

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from sqrtdk.rows import softmax
-from sqrtdk.sampling.ensembles.base import Parameter, number_text, parameter
+from sqrtdk.sampling.parameters import Parameter, number_text, parameter
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 Each piece is a name, or a name with parameters in brackets; the scale rule comes first, the others may be left out.
 """
 
-import difflib
 import functools
 import importlib
 import math
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sqrtdk.sampling.ensembles.base import Parameter, number_text
+from sqrtdk.sampling.parameters import Parameter, nearest_name, number_text
 from sqrtdk.variants import sizes
 from sqrtdk.variants.scalings import SCALINGS, Scaling
 from sqrtdk.variants.transforms import TRANSFORMS, Transform
@@ -289,7 +288,7 @@ def _bind(name: str, parameters: Sequence[Parameter], given: dict[str, str]) -> 
     for key in given:
         if key not in by_name:
             words = f"{name} has no parameter {key!r}; it has {', '.join(by_name) or 'none'}"
-            raise VariantError(words, next(iter(difflib.get_close_matches(key, by_name, 1)), None))
+            raise VariantError(words, nearest_name(key, by_name))
     values = []
     for parameter in parameters:
         value = parameter.default if parameter.name not in given else parameter.read(given[parameter.name])
@@ -307,5 +306,4 @@ def _spell(name: str, parameters: Sequence[Parameter], values: Sequence[tuple[st
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> VariantError:
-    close = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
-    return VariantError(f"no {kind} {name!r}; there are {', '.join(known)}", next(iter(close), None))
+    return VariantError(f"no {kind} {name!r}; there are {', '.join(known)}", nearest_name(name, known))

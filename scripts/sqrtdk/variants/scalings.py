@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqrtdk.sampling.ensembles.base import Parameter
+from sqrtdk.sampling.parameters import Parameter
 
 RULE, MODEL, MISTAKE = "rule", "model", "mistake"
 

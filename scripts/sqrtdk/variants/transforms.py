@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sqrtdk.sampling.ensembles.base import Parameter
+from sqrtdk.sampling.parameters import Parameter
 
 LEAST, MOST = 1e-6, 1e6
 """Limits of caps and clips."""

@@ -1,13 +1,13 @@
 """The ways to draw q and k. A new family is one class in one module of this folder, with @register."""
 
-import difflib
 import importlib
 import re
 from pathlib import Path
 from typing import Any
 
-from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, Parameter, SpecError, SpecProblem
+from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, SpecError, SpecProblem
 from sqrtdk.sampling.ensembles.iid import Iid
+from sqrtdk.sampling.parameters import Parameter, nearest_name
 
 __all__ = ["Ensemble", "Exact", "Parameter", "SpecProblem", "SpecError", "build", "families"]
 
@@ -61,15 +61,11 @@ def build(spec: dict[str, Any]) -> Ensemble:
     known = [*families(), *scipy_families.distributions()]
     if name not in known:
         allowed = f"a built-in family ({', '.join(families())}) or a continuous distribution of scipy.stats"
-        raise SpecError([SpecProblem("family", name, allowed, _nearest(name, known))])
+        raise SpecError([SpecProblem("family", name, allowed, nearest_name(name, known))])
     shapes = scipy_families.shape_parameters(name)
     values = _read((*shapes, *Iid.parameters()), spec)
     own = {shape.name: values.pop(shape.name) for shape in shapes}
     return scipy_families.build(name, own, values)
-
-
-def _nearest(name: object, known) -> str | None:
-    return next(iter(difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)), None)
 
 
 def _read(parameters: tuple[Parameter, ...], spec: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +77,7 @@ def _read(parameters: tuple[Parameter, ...], spec: dict[str, Any]) -> dict[str, 
             continue
         if key not in by_name:
             allowed = f"a parameter of {spec['family']}: {', '.join(by_name) or 'it has none'}"
-            problems.append(SpecProblem(str(key), value, allowed, _nearest(key, by_name)))
+            problems.append(SpecProblem(str(key), value, allowed, nearest_name(key, by_name)))
             continue
         values[key] = by_name[key].read(value)
         if values[key] is None:

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqrtdk.sampling.ensembles.base import Ensemble, Exact, parameter, register
+from sqrtdk.sampling.ensembles.base import Ensemble, Exact, register
+from sqrtdk.sampling.parameters import parameter
 from sqrtdk.sampling.streams import signs, standard_laplace, standard_normal, student_t
 
 # What single precision can add and multiply without losing the spread of a score beside its mean.

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqrtdk.sampling.ensembles.base import Ensemble, Exact, parameter, register
+from sqrtdk.sampling.ensembles.base import Ensemble, Exact, register
 from sqrtdk.sampling.ensembles.correlated import GaussianCovariance
+from sqrtdk.sampling.parameters import parameter
 from sqrtdk.sampling.streams import standard_normal
 
 

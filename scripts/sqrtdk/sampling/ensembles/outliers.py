@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqrtdk.sampling.ensembles.base import parameter, register
+from sqrtdk.sampling.ensembles.base import register
 from sqrtdk.sampling.ensembles.correlated import GaussianCovariance
+from sqrtdk.sampling.parameters import parameter
 from sqrtdk.sampling.streams import standard_normal
 
 

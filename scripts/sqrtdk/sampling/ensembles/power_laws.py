@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqrtdk.sampling.ensembles.base import parameter, register
+from sqrtdk.sampling.ensembles.base import register
 from sqrtdk.sampling.ensembles.correlated import GaussianCovariance, toeplitz_trace_of_square
+from sqrtdk.sampling.parameters import parameter
 from sqrtdk.sampling.streams import standard_normal
 
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import integrate, special, stats
 
-from sqrtdk.sampling.ensembles.base import Parameter, SpecError, SpecProblem
+from sqrtdk.sampling.ensembles.base import SpecError, SpecProblem
 from sqrtdk.sampling.ensembles.iid import Iid
+from sqrtdk.sampling.parameters import Parameter
 
 REFUSED = "a distribution whose moments can be checked and that can be drawn fast"
 REACH, STEP = 90.0, 0.0625

@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from sqrtdk.sampling import streams
-from sqrtdk.sampling.ensembles.base import Ensemble, Exact, parameter, register
+from sqrtdk.sampling.ensembles.base import Ensemble, Exact, register
+from sqrtdk.sampling.parameters import parameter
 from sqrtdk.sampling.streams import signs, standard_normal
 
 WIDTH = "width D of a token; the weights have variance 1/D"
