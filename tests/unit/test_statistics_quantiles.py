@@ -87,3 +87,10 @@ class TestSignedQuantiles:
         values = np.sign(np.random.default_rng(7).normal(size=(64, 100)))
         quartiles, parts = quantiles.with_parts(values, (0.25, 0.75))
         assert quantiles.difference(quartiles, parts) == (2.0, 0.0)
+
+    def test_a_block_of_larger_values_adds_to_a_quantile(self):
+        values = np.random.default_rng(8).normal(size=(50, 40))
+        values[7] += 2
+        _, parts = quantiles.with_parts(values, (0.5,))
+        assert parts.argmax() == 7
+        assert parts.sum() == pytest.approx(0, abs=1e-12)
