@@ -22,10 +22,10 @@ plan: runtime ## what a run will take, before it runs (ARGS="--configfile config
 	@$(PY) scripts/plan_run.py $(ARGS)
 
 test: dev ## unit, workflow and report tests
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: dev ## what an edit breaks most often, in a minute: no browser, no LaTeX, no run of the pipeline
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -m "not slow and not latex and not browser" \
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -m "not slow and not latex" \
 		--durations 10 --durations-min 1 tests/unit $(ARGS)
 
 test-cluster: ## the same results on a Slurm that is installed on this machine (Debian, root)

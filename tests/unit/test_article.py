@@ -219,6 +219,7 @@ WORDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_has_words_and_all_words_are_said(language):
     used: set[str] = set()

@@ -13,6 +13,7 @@ def exact(n, s):
     return energy_grid.exact(vars(random_energy.averages(n, s)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [0.3, 0.6])
 def test_frozen_laws_are_those_of_poisson_dirichlet_weights(m):
     """Weights U_i^{−1/m} over the arrival times U_i of a Poisson process; the mean of the times left out is added."""

@@ -178,6 +178,7 @@ def peak(path) -> float:
     return float(done.stderr)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_heads(tmp_path):
     """A dump of 48 MB and the table of its heads take a few MB more than a dump of one head."""
     x = np.random.default_rng(1).normal(size=(48, 4, 128, 256)).astype(np.float32)

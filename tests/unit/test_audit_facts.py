@@ -134,6 +134,7 @@ def test_pieces_of_rows_change_nothing(monkeypatch):
     assert differences(pieces, whole, abs=1e-12) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d_k", [4, 64])
 @pytest.mark.parametrize("shared", [True, False])
 def test_intervals_of_the_spreads_cover(d_k, shared):

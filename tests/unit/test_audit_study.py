@@ -13,12 +13,14 @@ spec.loader.exec_module(study)
 LARGEST, TRIALS = 64, 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", study.MISTAKES)
 def test_every_mistake_is_found(name):
     found, missed = study.sensitivity(name, TRIALS, 3, LARGEST)
     assert found == TRIALS, missed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", study.HEALTHY)
 def test_what_is_right_is_left_alone(name):
     judged, alarms, notes = study.false_alarms(name, 20, 3, LARGEST)

@@ -67,6 +67,7 @@ def test_the_gain_is_the_ratio_of_both_precisions():
     assert (gain.low, gain.high) == pytest.approx((min(expected), max(expected)))
 
 
+@pytest.mark.slow
 def test_lines_of_one_width():
     lines = list(bench_kernels.moment_lines(2, widths=(64,), names=("gaussian", "ar1")))
     assert [line.part[0] for line in lines] == ["1", "2", "1"]

@@ -105,6 +105,7 @@ def distances(points: np.ndarray, lines: list[np.ndarray]) -> np.ndarray:
     return np.concatenate(nearest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_mark_stroke_and_text_is_still_there(name):
     (marks, strokes, texts), (new_marks, new_strokes, new_texts) = original(svg(name)), on_page(svg(name))

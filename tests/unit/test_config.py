@@ -61,6 +61,7 @@ WHOLE = "a whole number from 0 to 9223372036854775807"
 WIDTH = "a whole number from 1 to 1048576"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "value", "shown", "words"),
     [

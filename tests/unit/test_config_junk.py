@@ -6,6 +6,7 @@ import fractions
 from collections import OrderedDict
 
 import numpy as np
+import pytest
 from config_help import INF, NAN, SCHEMA, understood
 
 from sqrtdk.config.messages import MISSING, Problem, key_text, show
@@ -36,6 +37,7 @@ def junk():
     ]
 
 
+@pytest.mark.slow
 def test_junk_never_raises_anything_but_a_refusal():
     rng = np.random.default_rng(20170612)
     pool = junk()

@@ -89,6 +89,7 @@ def test_the_guide_names_everything():
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
+@pytest.mark.slow
 def test_the_guides_command_lines_and_yaml_work(tmp_path):
     np.savez(tmp_path / "my-heads.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
     text = render(SCHEMA)

@@ -57,6 +57,7 @@ def failures(coverage, studies: dict[str, list]) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.slow
 def test_intervals_of_variances_and_exponents_cover(coverage, studies):
     assert failures(coverage, studies) == []
     sums = coverage.total([coverage.tally(rows) for found in studies.values() for rows in found])

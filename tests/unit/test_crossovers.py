@@ -99,6 +99,7 @@ def gaussian_rows(d_k, n_keys):
     return rows
 
 
+@pytest.mark.slow
 def test_decomposition_against_the_identity_for_gaussian_keys():
     """E‖g_q‖² = c²(d_k − 1) E‖J‖²_F + E[‖Jz‖²/‖q‖²], integrated over the query's norm for every factor."""
     d_k, n_keys = 8, 16

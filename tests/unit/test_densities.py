@@ -121,6 +121,7 @@ def _tail(d_k, rho, score):
         return float(mpmath.quad(density, [score, score + 5, score + 30, score + 150]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d_k", "rho"), [(1, 0.0), (2, -0.5), (3, 0.5), (16, 0.0), (64, 0.5)])
 def test_tails_against_multiprecision_where_differences_would_lose_all_digits(d_k, rho):
     law = densities.score_gaussian(d_k, rho)
@@ -129,6 +130,7 @@ def test_tails_against_multiprecision_where_differences_would_lose_all_digits(d_
         assert float(densities.score_gaussian(d_k, -rho).cdf(-score)) == pytest.approx(float(law.sf(score)), rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", CORRELATIONS)
 @pytest.mark.parametrize("d_k", [1, 2, 64, 4096])
 def test_distribution_is_the_integral_of_the_density_and_the_quantile_its_inverse(d_k, rho):
@@ -183,6 +185,7 @@ def _kolmogorov(scores, law) -> float:
     return float(np.abs(law.cdf(ordered) - (np.arange(n) + 0.5) / n).max() * n**0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d_k", "rho"), [(1, 0.5), (8, -0.7), (64, 0.9), (3, 1.0), (3, -1.0)])
 def test_correlated_scores_follow_the_law(d_k, rho):
     rng = np.random.default_rng([20170612, d_k])

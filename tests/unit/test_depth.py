@@ -76,6 +76,7 @@ def test_one_layer_is_attention():
         state = state + np.concatenate(heads, axis=1) @ w[3]
 
 
+@pytest.mark.slow
 def test_first_layer_is_alike_for_all_and_has_its_exact_values():
     first = table()[table()["layer"] == 1]
     for scaling, std in (("none", 8.0), ("1/sqrt(d_k)", 1.0)):

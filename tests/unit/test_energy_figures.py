@@ -27,6 +27,7 @@ def reading(name, frames):
     return describe(name, frames).reading
 
 
+@pytest.mark.slow
 def test_values_read_from_curves_are_those_of_the_integrals(frames):
     curves = frames["random_energy_curves"]
     half = energy_curves.crossing(curves, 64, "participation_ratio", 0.5)
@@ -60,6 +61,7 @@ def test_entropy_is_shown_over_its_maximum(frames):
     assert row["se"] == pytest.approx(raw["se"] / np.log(256))
 
 
+@pytest.mark.slow
 def test_an_error_that_is_not_trusted_is_shown_hollow_and_not_counted(frames):
     table = frames["random_energy"]
     table["trusted"] = True

@@ -32,6 +32,7 @@ def z_scores():
     return found
 
 
+@pytest.mark.slow
 def test_the_whole_grid_agrees_with_the_exact_averages(z_scores):
     assert max(map(abs, z_scores.values())) < 5
     for measure in exact(2, 1.0):

@@ -33,6 +33,7 @@ def make(folder: Path, target: str, **environment: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_environment_is_made_once_and_anew_when_the_lock_changes(project):
     assert "Installing" in make(project, "runtime").stdout
     stamp, foreign = project / ".venv" / "requirements.txt", project / ".venv" / "foreign"
@@ -46,6 +47,7 @@ def test_environment_is_made_once_and_anew_when_the_lock_changes(project):
     assert make(project, "runtime").stdout == ""
 
 
+@pytest.mark.slow
 def test_environment_left_by_a_killed_run_heals(project):
     broken = project / ".venv" / "bin" / "python"
     broken.parent.mkdir(parents=True)
@@ -120,6 +122,7 @@ def set_up(folder: Path, script: str, lock: str, inherited: dict[str, str]) -> s
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_environment_is_made_in_its_own_folder_whatever_is_inherited(project, neighbour):
     other, inherited = neighbour
     (project / "requirements.txt").write_text(packed(project))
@@ -133,6 +136,7 @@ def test_environment_is_made_in_its_own_folder_whatever_is_inherited(project, ne
     assert contents(other) == before
 
 
+@pytest.mark.slow
 def test_environment_is_not_made_anew_through_a_link(project):
     link = project.parent / "link"
     link.symlink_to(project)
@@ -141,6 +145,7 @@ def test_environment_is_not_made_anew_through_a_link(project):
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_environment_of_another_folder_is_not_removed_through_a_link(project, neighbour):
     other = neighbour[0]
     (project / ".venv").symlink_to(other / ".venv")

@@ -217,6 +217,7 @@ def test_odd_runs_still_give_words(name, language, odd):
         assert language == "en" or not ENGLISH.search(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", NAMES)
 def test_odd_runs_still_give_a_figure(name, odd):
@@ -274,6 +275,7 @@ def test_entries_of_a_legend_differ_by_more_than_colour(name):
 CROWDED = ("variance-law", "exponents", "local-exponents", "kurtosis", "calibration")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CROWDED)
 def test_thirty_ensembles_fit(name):
     frames, module = synthetic.crowd(), load(name)

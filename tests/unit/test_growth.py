@@ -45,6 +45,7 @@ def test_fixed_costs_are_no_growth(growth):
     assert 0.8 < slope <= 1
 
 
+@pytest.mark.slow
 def test_a_point_is_measured_in_its_own_process(growth):
     seconds, peak = growth.measure({"family": "gaussian"}, 4, 2**15, 32 * 2**15)
     assert seconds > 0

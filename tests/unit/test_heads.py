@@ -176,6 +176,7 @@ def rows(shipped_dump):
 class TestShippedHeads:
     """Facts that were measured independently on the shipped activations."""
 
+    @pytest.mark.slow
     def test_there_are_72(self, rows):
         assert len(rows) == 72
         assert set(rows[0]) == set(enumeration.COLUMNS)

@@ -50,6 +50,7 @@ def test_no_two_public_classes_have_one_name():
     assert {name: several for name, several in places.items() if len(several) > 1} == {}
 
 
+@pytest.mark.slow
 def test_imports_inside_functions_keep_a_costly_library_out_of_a_start():
     needless = [
         f"{name}, line {statement.lineno}: {ast.unparse(statement)}"

@@ -141,6 +141,7 @@ def test_inputs_are_normalised_as_they_say():
     assert initialisation.l2_normalise(np.array([[3.0, 4.0]])) == pytest.approx(np.array([[0.6, 0.8]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: f"{layer.group}-{layer.name}")
 def test_measured_variances_agree_with_the_exact_ones(layer):
     shape = layer.shapes[0]

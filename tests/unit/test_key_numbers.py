@@ -41,6 +41,7 @@ def rows_of(frames: dict, number: KeyNumber) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 def test_every_number_that_is_a_cell_is_that_cell():
     frames, cells = FRAMES(), 0
     for number in numbers_of().values():
@@ -88,6 +89,7 @@ def test_claims_are_counted_by_verdict_where_there_is_a_ledger():
     assert not any(name.startswith("Claims") for name in numbers_of(without))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

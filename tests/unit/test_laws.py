@@ -262,12 +262,14 @@ def calibration(law, parameters, n, n_blocks, factor=1.0, told=True):
 MEANS = [(MEAN_LAWS["linear"], (-0.125,)), (MEAN_LAWS["power"], (-0.125, 1.0))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "parameters"), [*((VARIANCE_LAWS[name], x) for name, x in ONE_OF_EACH), *MEANS])
 def test_intervals_cover_and_p_values_are_uniform(law, parameters):
     coverage, rejection = calibration(law, parameters, 1000, 64)
     assert np.abs([*coverage, rejection]).max() < 3  # binomial standard errors
 
 
+@pytest.mark.slow
 def test_few_blocks_are_calibrated_and_negative_control_is_not():
     law = VARIANCE_LAWS["linear"]
     told, untold = (calibration(law, (1.0,), 1000, 16, told=told) for told in (True, False))
@@ -293,6 +295,7 @@ def test_an_estimate_that_carries_its_own_error_does_not_bias_the_fit():
     assert z[1] < -3  # in linear space too small an estimate weighs too much
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", ["full", "quick", "shortest"])
 @pytest.mark.parametrize(("name", "parameters"), ONE_OF_EACH)
 def test_the_true_law_is_selected_in_at_least_95_of_100_studies(name, parameters, grid):
@@ -367,6 +370,7 @@ def test_zero_variance_is_refused_in_words():
     )
 
 
+@pytest.mark.slow
 def test_script_writes_the_same_bytes_from_the_shell_and_from_python(tmp_path, table):
     named = table.replace({"ensemble": {"gaussian": "null"}})  # a name that pandas would take for a gap
     write_frame(tmp_path / "moments.csv", named)

@@ -88,6 +88,7 @@ class TestEnough:
         finished = run(ALLOW_BASE_ONLY, IMPORT_ALL)
         assert (finished.returncode, finished.stderr) == (0, "")
 
+    @pytest.mark.slow
     def test_the_audit_says_the_same_with_the_base_dependencies_alone(self):
         light, full = audit(ALLOW_BASE_ONLY), audit()
         assert light.stderr == full.stderr == ""

@@ -88,6 +88,7 @@ def coverage(factor=1.0, n_studies=400, n_blocks=8):
     return inside, 2 * n_studies
 
 
+@pytest.mark.slow
 def test_intervals_cover_even_with_few_blocks_and_a_wrong_error_is_caught():
     inside, total = coverage()
     assert abs(inside - 0.95 * total) < 4 * np.sqrt(0.95 * 0.05 * total)
@@ -101,6 +102,7 @@ def test_columns_of_a_fit_hold_its_interval():
     assert (frame["ci_high"] - frame["estimate"]).to_numpy() == pytest.approx(half.to_numpy(), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_ranges_of_quartiles_follow_the_square_root_or_another_power():
     assert list(SPREAD_LAWS) == ["square_root", "power", "power_tail"]
     rng = np.random.default_rng(8)

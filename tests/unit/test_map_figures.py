@@ -35,6 +35,7 @@ class TestColours:
 
 
 class TestAttentionMaps:
+    @pytest.mark.slow
     def test_every_cell_has_the_colour_of_its_weight(self):
         figure, table, _ = drawn("attention-maps")
         edges = load("attention-maps")._EDGES
@@ -133,6 +134,7 @@ class TestPhaseMap:
         far["half_d_k"] *= 100
         assert "None of the 7 marked shapes" in _describe("phase-map", freezing_frontier=far).reading
 
+    @pytest.mark.slow
     def test_a_part_of_the_tables_is_enough(self):
         frames = synthetic.frames()
         for name in ("freezing_frontier", "entropy_scale", "softmax_saturation"):

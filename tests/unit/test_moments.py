@@ -111,6 +111,7 @@ class TestCell:
         rows = [np.var(np.delete(again[b, i], i), ddof=1) for b in range(64) for i in range(4)]
         assert sums.within_row == pytest.approx(np.reshape(rows, (64, 4)).mean(axis=1))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "spec", [GAUSSIAN, SHIFTED, {"family": "equicorrelated", "query_rho": 0.5, "key_rho": 0.5}], ids=str
     )

@@ -118,6 +118,7 @@ def imported(folder: Path) -> set[str]:
     return {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in names - own - sys.stdlib_module_names}
 
 
+@pytest.mark.slow
 def test_everything_imported_is_declared():
     # Captures are made in the PyTorch and of the models that a user has; nothing else needs them.
     of_users = {"torch", "transformers"}

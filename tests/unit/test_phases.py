@@ -41,6 +41,7 @@ def rows():
 
 
 class TestPhaseMap:
+    @pytest.mark.slow
     def test_every_cell_is_there_and_consistent(self):
         assert len(phase_map()) == len(RULES) * 3 * len(phases.D_K)
         assert phases.D_K[0] == 1

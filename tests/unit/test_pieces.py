@@ -84,6 +84,7 @@ def test_pieces_have_the_law_of_whole_draws(spec):
     assert z < 4.5, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", SHARED, ids=spec_id)
 def test_keys_that_share_something_would_show(spec):
     """Negative control: claimed to be independent, these families have another law in pieces."""
@@ -106,6 +107,7 @@ def test_pieces_are_all_keys(n_keys, piece):
         np.testing.assert_array_equal(whole[0], q)
 
 
+@pytest.mark.slow
 def test_rows_in_pieces_have_the_measures_of_whole_rows(monkeypatch):
     """The same cell on both paths: different draws, the same law."""
     gaussian = ensembles.build({"family": "gaussian"})

@@ -72,6 +72,7 @@ def test_retrieval_among_two_is_a_student_t():
         assert retrieval_law(d_k, rho)(2) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d_k", "rho", "factor"), [(16, 1, 1.0), (32, 0.5, 1.0), (256, 1, 1 / 16), (256, 1, 1.0)])
 def test_steps_are_fine_enough(monkeypatch, d_k, rho, factor):
     coarse = weight_law(d_k, rho, factor)
@@ -114,6 +115,7 @@ def test_approximation_is_its_formula_while_many_keys_share():
     assert exact - special.expit(32 - math.log(64) - 32) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d_k", "n_keys"), [(16, 16), (64, 64), (16, 300)])
 def test_monte_carlo_agrees(d_k, n_keys):
     cosines, factors = (1, 0.5), (1.0, d_k**-0.5, 1 / d_k)
@@ -208,6 +210,7 @@ def test_the_figure_says_when_simulation_and_theory_part():
     assert "too few for 95 %" in _words(planted_key=table).reading
 
 
+@pytest.mark.slow
 def test_capacities_are_marked_on_the_axis_or_told_where_they_are_beyond_it():
     figure = load("planted-key").draw(synthetic_planted.tables())
     marks = [line for axes in figure.get_axes() for line in axes.get_lines() if line.get_label() == "_capacity"]

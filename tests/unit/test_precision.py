@@ -96,6 +96,7 @@ def test_rms_error_by_quadrature(name, tolerance, scale):
     assert form.rms_error(lambda y: 2 * stats.norm.sf(y / scale)) == pytest.approx(expected, rel=tolerance)
 
 
+@pytest.mark.slow
 def test_logit_errors_agree_with_their_law_and_grow_with_the_logits():
     rows = table()
     rows = rows[(rows["measure"] == "logit_error") & rows["exact"].notna()]

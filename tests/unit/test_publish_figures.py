@@ -13,6 +13,7 @@ import publish_figures
 from program import write_frame
 
 NAMES = ("calibration", "freezing")
+pytestmark = pytest.mark.slow  # draws them
 
 
 @pytest.fixture(scope="module")

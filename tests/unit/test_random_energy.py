@@ -132,6 +132,7 @@ def interpolated():
     return {n: random_energy.Interpolated(columns(n)) for n in (4, 256)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.0, 0.02, 0.777, 2.2, 9.1, 50.0, 97.0, 5000.0])
 def test_interpolation_keeps_the_integrals(interpolated, spread):
     for n, averages_of in interpolated.items():

@@ -76,6 +76,7 @@ def test_derivatives_of_ln_z_agree(n, s):
     check(n, s, derivatives(n, s), 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "s"), [(2**20, 2.0), (48, 3.0)])
 def test_high_precision_agrees(n, s):
     check(n, s, high_precision(n, s), 1e-9)

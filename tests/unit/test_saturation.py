@@ -283,6 +283,7 @@ def inside(estimates, errors, n_blocks, expected):
     return np.sum(np.abs(estimates - expected) <= scipy.stats.t.ppf(0.975, n_blocks - 1) * errors)
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
     """Repeated small studies of rows that share their keys, every measure; the mean of all studies stands for truth."""
     n_studies, n_keys = 250, 8
