@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sqrtdk.heads.scores import ROWS, ScoreRows, ScoreFacts, as_array, rows_of, some_rows
+from sqrtdk.heads.scores import ROWS, ScoreFacts, ScoreRows, as_array, rows_of, some_rows
 
 HIGH_LOGIT = 100.0
 """A logit beyond is told: where QK-clip starts to act (Kimi K2, 2025), and softmax in bfloat16 errs by a quarter."""
