@@ -1,10 +1,19 @@
 """Figure: every scale rule and variant at several widths: spread of the logits, effective keys, gradient."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 NUMBER = 13
 INPUTS = ("alternatives",)
@@ -25,7 +34,7 @@ _FLAT = 0.1
 """A rule counts as independent of d_k when its spread varies by less than this share."""
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point: of every variant the spread, the effective keys and the median gradient at each d_k."""
     table = frames["alternatives"]
     if table.empty:
@@ -42,7 +51,7 @@ def data(frames):
 
 
 @saving.styled(data, "No alternative was measured.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a line of text for each variant and, in three panels, a mark for each width."""
     lines = _lines(table)
     looks = style.sequence(sorted(selection.order(table["d_k"])))
@@ -88,7 +97,7 @@ def draw(table, frames):
     return figure
 
 
-def _lines(table) -> list[tuple[str, bool]]:
+def _lines(table: pd.DataFrame) -> list[tuple[str, bool]]:
     """Return the lines of text from above: (text, whether it heads a group)."""
     lines = []
     for kind, cells in table.groupby("kind", sort=False):
@@ -97,13 +106,13 @@ def _lines(table) -> list[tuple[str, bool]]:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_flat(table), *_agreement(table), *_sizes(table), _dead(table))
     return Description(_caption(table), _alt(table), reading, _caveat(table))
 
 
-def _caption(table) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     widths = speaking.counts(sorted(selection.order(table["d_k"])))
     values = {"n_keys": str(table["n_keys"].iloc[0]), "widths": widths, "rows": numbers.count(table["n_rows"].max())}
     spread = table[(table["measure"] == "logit_std") & (table["se"] > 0)]
@@ -111,7 +120,7 @@ def _caption(table) -> tuple[Sentence, ...]:
     return Sentence("caption.all", values), *((Sentence("caption.error", worst),) if len(spread) else ())
 
 
-def _spreads(table) -> dict[str, float]:
+def _spreads(table: pd.DataFrame) -> dict[str, float]:
     """Return for each variant the largest over the smallest spread of its logits."""
     rows = table[table["measure"] == "logit_std"]
     # Equal spreads have ratio 1, zero ones too.
@@ -121,7 +130,7 @@ def _spreads(table) -> dict[str, float]:
     return {name: high / low if low > 0 else 1.0 for name, (low, high) in ends.items()}
 
 
-def _alt(table) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     spreads = _spreads(table)
     flat = [name for name, ratio in spreads.items() if ratio < 1 + _FLAT]
     parts = []
@@ -135,12 +144,12 @@ def _alt(table) -> tuple[Sentence, ...]:
     return Sentence("alt.all", values), *told, Sentence("alt.flat", values)
 
 
-def _ends(table, name: str, measure: str) -> tuple[float, float] | None:
+def _ends(table: pd.DataFrame, name: str, measure: str) -> tuple[float, float] | None:
     rows = table[(table["variant"] == name) & (table["measure"] == measure)].sort_values("d_k")
     return (rows["estimate"].iloc[0], rows["estimate"].iloc[-1]) if len(rows) > 1 else None
 
 
-def _flat(table) -> tuple[Sentence, ...]:
+def _flat(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say which scale rules give one spread at every width."""
     if table["d_k"].nunique() < 2:
         return ()
@@ -152,7 +161,7 @@ def _flat(table) -> tuple[Sentence, ...]:
     return (Sentence(f"reading.flat.{'some' if flat else 'none'}", values | {"names": Listing(flat)}),)
 
 
-def _agreement(table) -> tuple[Sentence, ...]:
+def _agreement(table: pd.DataFrame) -> tuple[Sentence, ...]:
     rows = table[(table["measure"] == "logit_std") & table["exact"].notna()]
     # A spread that its own definition fixes has no error but rounding.
     rows = rows[rows["se"] > 1e-9]
@@ -163,7 +172,7 @@ def _agreement(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.agreement", values),)
 
 
-def _sizes(table) -> tuple[Sentence, ...]:
+def _sizes(table: pd.DataFrame) -> tuple[Sentence, ...]:
     d_k = nearest(table["d_k"], 64)
     rows = table[(table["d_k"] == d_k) & (table["measure"] == "logit_std")].set_index("variant")["estimate"]
     sizes = [name for name in ("row_mean_abs", "row_median_abs", "row_max_abs") if name in rows.index]
@@ -176,13 +185,13 @@ def _sizes(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.sizes", {"d_k": str(d_k), "parts": Listing(parts)}),)
 
 
-def _dead(table) -> Sentence:
+def _dead(table: pd.DataFrame) -> Sentence:
     rows = table[(table["measure"] == "grad_query") & (table["estimate"] == 0)]
     names = tuple(selection.order(rows["variant"]))
     return Sentence(f"reading.dead.{'some' if names else 'none'}", {"names": Listing(names)})
 
 
-def _caveat(table) -> tuple[Sentence, ...]:
+def _caveat(table: pd.DataFrame) -> tuple[Sentence, ...]:
     floor = (table["measure"] == "grad_query") & (table["estimate"] < _FLOOR)
     edge = (Sentence("caveat.edge", {"floor": numbers.significant(_FLOOR)}),) if floor.any() else ()
     return Sentence("caveat.all"), *edge

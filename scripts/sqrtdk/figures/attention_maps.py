@@ -1,9 +1,19 @@
 """Figure: one block's attention matrix in heads of growing width, without a scale and with the usual one."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from sqrtdk.figures import heat, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 5
 INPUTS = ("attention_maps", "softmax_saturation")
@@ -15,7 +25,7 @@ _LEFT, _RIGHT, _TOP, _BELOW, _BAR = 0.62, 0.08, 0.34, 0.42, 0.62
 """Margins in inches: of the labels, above the matrices, below each of them, and of the colour bar."""
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per query and matrix: the weights, to six digits, and beside them the mean over many blocks."""
     table = frames["attention_maps"]
     if table.empty:
@@ -27,7 +37,7 @@ def data(frames):
     return table
 
 
-def _means(saturation, n: int):
+def _means(saturation: pd.DataFrame, n: int):
     """Return the mean effective keys of standard normal queries over n keys, with its standard error."""
     names = {"estimate": "mean_effective_keys", "se": "mean_effective_keys_se"}
     columns = ["d_k", "scaling", *names.values()]
@@ -37,11 +47,11 @@ def _means(saturation, n: int):
     return saturation[wanted & (saturation["measure"] == "effective_keys")].rename(columns=names)[columns]
 
 
-def _weights(table):
+def _weights(table: pd.DataFrame):
     return table[[column for column in table.columns if column.startswith("weight_")]]
 
 
-def _matrices(table):
+def _matrices(table: pd.DataFrame):
     """Yield each scale rule, width and its rows, in order."""
     for rule in style.scalings(table["scaling"]):
         for d_k in sorted(selection.order(table["d_k"])):
@@ -51,7 +61,7 @@ def _matrices(table):
 
 
 @saving.styled(data, "No attention matrix was drawn.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a matrix for each width, a row of them for each scale rule, in one colour scale."""
     rules, widths = style.scalings(table["scaling"]), sorted(selection.order(table["d_k"]))
     size = min((style.WIDTH - _LEFT - _RIGHT) / max(len(widths), 3) - 0.09, 1.5)
@@ -60,7 +70,7 @@ def draw(table, frames):
     # Placed by hand, so that a stroke of known width fills a cell.
     figure.set_layout_engine("none")
 
-    def place(left, bottom, width, tall):
+    def place(left, bottom, width: float, tall):
         return figure.add_axes((left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height))
 
     for rule, d_k, rows in _matrices(table):
@@ -77,7 +87,7 @@ def draw(table, frames):
     return figure
 
 
-def _matrix(axes, weights, points: float) -> None:
+def _matrix(axes: Axes, weights, points: float) -> None:
     """Draw the cells as thick vertical strokes, one path for each colour: a tenth of the size of as many squares."""
     import numpy as np
     from matplotlib.patches import PathPatch, Rectangle
@@ -117,7 +127,7 @@ def _runs(marked, x: float):
             start = None
 
 
-def _below(rows) -> str:
+def _below(rows: pd.DataFrame) -> str:
     """Spell the effective keys of the matrix, and of many blocks where they were measured."""
     text = f"{numbers.significant(rows['effective_keys'].mean(), 2)} keys"
     average, se = rows.iloc[0][["mean_effective_keys", "mean_effective_keys_se"]]
@@ -125,22 +135,22 @@ def _below(rows) -> str:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     return Description(_caption(table), (_alt(table),), _reading(table), (Sentence("caveat"),))
 
 
-def _n_keys(table) -> str:
+def _n_keys(table: pd.DataFrame) -> str:
     return numbers.count(_weights(table).shape[1])
 
 
-def _caption(table) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     values = {"n_queries": numbers.count(table["query"].max()), "n_keys": _n_keys(table)}
     block = Sentence("caption.block", values | {"seed": str(table["seed"].iloc[0])})
     return (block, Sentence("caption.means")) if table["mean_effective_keys"].notna().any() else (block,)
 
 
-def _alt(table) -> Sentence:
+def _alt(table: pd.DataFrame) -> Sentence:
     found = {}
     for rule, d_k, rows in _matrices(table):
         found.setdefault(rule, []).append((d_k, rows["effective_keys"].mean()))
@@ -152,7 +162,7 @@ def _alt(table) -> Sentence:
     return Sentence("alt.all", {"n_keys": _n_keys(table), "moves": Listing(tuple(moves), "semicolon")})
 
 
-def _reading(table) -> tuple[Sentence, ...]:
+def _reading(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say how many queries give most of their attention to one key in the widest head, for each rule."""
     d_k, parts = table["d_k"].max(), []
     for rule in style.scalings(table["scaling"]):
@@ -165,7 +175,7 @@ def _reading(table) -> tuple[Sentence, ...]:
     return Sentence("reading.one_hot", values), *_same_keys(table)
 
 
-def _same_keys(table) -> tuple[Sentence, ...]:
+def _same_keys(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say that a scale leaves the order of the keys as it is, where the matrices show it."""
     best = table.assign(best=_weights(table).to_numpy().argmax(axis=1))
     together = best.groupby(["d_k", "query"])["best"].nunique()

@@ -1,10 +1,20 @@
 """Figure: whether the errors of the simulation are right, by the distances from the exact values in standard errors."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.statistics import intervals, shares
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 21
 INPUTS = ("moments",)
@@ -15,7 +25,7 @@ _FAR = 5.0
 _NAMED, _MOST_NAMED = 3.5, 1
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per test: z = (estimate − exact)/se, its normal quantile by rank, and that rank's 95 % band."""
     import pandas as pd
 
@@ -25,7 +35,7 @@ def data(frames):
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _scores(moments, name: str):
+def _scores(moments: pd.DataFrame, name: str):
     import numpy as np
     from scipy.special import betaincinv, ndtri
 
@@ -45,7 +55,7 @@ def _scores(moments, name: str):
 
 
 @saving.styled(data, "No simulated cell has both an error and an exact value to be held against.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a normal quantile plot per quantity with the band of 95 % for each rank."""
     names = selection.order(table["quantity"])
     figure = panels.figure(2.7)
@@ -63,7 +73,7 @@ def draw(table, frames):
 _LOOK = style.Look("", "#2b83d6", "o", style.SOLID)
 
 
-def _draw_quantity(axes, part, name: str) -> None:
+def _draw_quantity(axes: Axes, part: pd.DataFrame, name: str) -> None:
     axes.fill_between(
         part["normal_quantile"],
         part["band_low"],
@@ -104,7 +114,7 @@ def _draw_quantity(axes, part, name: str) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     groups = list(table.groupby("quantity", sort=False))
     return Description(_caption(groups), _alt(groups), (_shares(groups), _tail(table)), tuple(_caveat(frames, table)))
@@ -114,18 +124,18 @@ def _quantity(name: str) -> Sentence:
     return Sentence(f"quantities.{name}")
 
 
-def _caption(groups):
+def _caption(groups: Any) -> tuple[Sentence, ...]:
     counts = [
         Sentence("caption.count", {"n": numbers.count(len(part)), "quantity": _quantity(name)}) for name, part in groups
     ]
     return (Sentence("caption.all", {"counts": Listing(tuple(counts))}),)
 
 
-def _inside(part) -> int:
+def _inside(part: pd.DataFrame) -> int:
     return int((part["z"].abs() <= intervals.NORMAL).sum())
 
 
-def _share(name: str, part) -> dict[str, object]:
+def _share(name: str, part: pd.DataFrame) -> dict[str, object]:
     """Return the values of a sentence on how many z of a quantity are within the bound."""
     inside, total = _inside(part), len(part)
     interval = speaking.ends(numbers.percent(end) for end in shares.clopper_pearson(inside, total))
@@ -133,7 +143,7 @@ def _share(name: str, part) -> dict[str, object]:
     return values | {"quantity": _quantity(name), "interval": interval}
 
 
-def _alt(groups):
+def _alt(groups: Any):
     parts = [
         Sentence("alt.part", _share(name, part) | {"worst": numbers.significant(part["z"].abs().max(), 3)})
         for name, part in groups
@@ -141,7 +151,7 @@ def _alt(groups):
     return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _shares(groups) -> Sentence:
+def _shares(groups: Any) -> Sentence:
     """Hold the shares against 95 %."""
     parts = [
         Sentence(
@@ -153,7 +163,7 @@ def _shares(groups) -> Sentence:
     return Sentence("reading.shares", {"parts": Listing(tuple(parts), "semicolon")})
 
 
-def _tail(table) -> Sentence:
+def _tail(table: pd.DataFrame) -> Sentence:
     """Name the cells that are too far away for chance, the farthest first."""
     far = table[table["z"].abs() > _FAR].sort_values("z", key=abs, ascending=False, kind="stable")
     limit = numbers.significant(_FAR)
@@ -173,7 +183,7 @@ def _tail(table) -> Sentence:
     return speaking.counted(len(far), "reading.far", limit=limit, cells=speaking.few(cells))
 
 
-def _caveat(frames, table):
+def _caveat(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame):
     moments = selection.simulated(frames["moments"])
     left_out = len(moments) - int((table["quantity"] == "excess_kurtosis").sum())
     yield Sentence("caveat.all")

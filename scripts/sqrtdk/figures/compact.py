@@ -10,6 +10,7 @@ the order of painting changes only among things that do not overlap.
 import re
 import xml.etree.ElementTree as ET
 from itertools import groupby
+from typing import Any
 
 from sqrtdk.figures import svg_paths
 
@@ -30,7 +31,7 @@ _TURN_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
 _UNFILLED = "fill:none"
 
 
-def order_axes(root) -> None:
+def order_axes(root: ET.Element) -> None:
     """Bring the grid lines, ticks and labels of an axis together, in this order: within one axis none overlap."""
     for group in root.iter("g"):
         if group.get("id", "").startswith(_AXIS):
@@ -38,7 +39,7 @@ def order_axes(root) -> None:
             group[:] = sorted(_flat(group), key=lambda element: _LAYERS.get(element.tag, -1))
 
 
-def compact(root, prefix: str) -> None:
+def compact(root: ET.Element, prefix: str) -> None:
     """Say runs of marks as one path with markers, merge strokes of one look, and shorten all coordinates.
 
     prefix: of the ids of the markers.
@@ -61,7 +62,7 @@ def compact(root, prefix: str) -> None:
         element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
 
 
-def _flat(parent) -> list:
+def _flat(parent) -> list[Any]:
     """Return what is drawn below an element, in order, each with the clip path of the group around it.
 
     A group that says anything else, or clips what is clipped already, stays as it is.
@@ -80,14 +81,14 @@ def _flat(parent) -> list:
     return found
 
 
-def _is_seen(element) -> bool:
+def _is_seen(element: ET.Element) -> bool:
     """Say whether an element draws anything: definitions, paths without a course and without a colour do not."""
     if element.tag == "path":
         return "d" in element.attrib and element.get("style") != _UNFILLED
     return element.tag != "defs"
 
 
-def _key(element, markers: "_Markers") -> tuple:
+def _key(element: ET.Element, markers: "_Markers") -> tuple[Any, ...]:
     """Return what neighbours must share to be said together, the kind first; something of its own where they cannot."""
     style, clip = element.get("style", ""), element.get("clip-path")
     said = element.attrib.keys()
@@ -106,7 +107,7 @@ def _key(element, markers: "_Markers") -> tuple:
 class _Markers:
     """The markers of a drawing: one for each shape and look."""
 
-    def __init__(self, shapes: dict, prefix: str):
+    def __init__(self, shapes: dict[str, Any], prefix: str) -> None:
         self.shapes, self.prefix = shapes, prefix
         self.names: dict[tuple[str, str], str] = {}
         self.known: dict[tuple[str, str | None], str] = {}
@@ -138,7 +139,7 @@ class _Markers:
             yield marker
 
 
-def _marks(run: list, name: str):
+def _marks(run: list[Any], name: str):
     """Return a path that bears a marker at each place of a run of uses.
 
     It ends twice in the last place, so that markers at its start and between stand at each place once.
@@ -152,7 +153,7 @@ def _marks(run: list, name: str):
     return path
 
 
-def _merged(run: list):
+def _merged(run: list[Any]):
     """Return one element for a run of elements: the first, with the paths of all, its coordinates shortened."""
     first = run[0]
     if first.tag == "path":
@@ -166,20 +167,20 @@ def _merged(run: list):
     return first
 
 
-def _short(segments: list) -> str:
+def _short(segments: list[Any]) -> str:
     """Return a path shortened; a curve, or a polyline of many vertices, on the finer grid."""
     fewer = svg_paths.simplified(segments, FLAT)
     strokes = sum(command == "M" for command, _ in fewer)
     return svg_paths.write(fewer, FINE_DIGITS if len(fewer) > CURVE * strokes else DIGITS)
 
 
-def _round(element) -> None:
+def _round(element: ET.Element) -> None:
     for key in ("x", "y", "width", "height", "transform"):
         if key in element.attrib:
             element.set(key, _NUMBER.sub(lambda number: f"{round(float(number[0]), FINE_DIGITS):g}", element.get(key)))
 
 
-def _clipped_together(elements: list) -> list:
+def _clipped_together(elements: list[Any]) -> list[Any]:
     """Say a clip path that neighbours share once, on a group around them."""
     found = []
     for clip, run in groupby(elements, lambda element: element.get("clip-path")):

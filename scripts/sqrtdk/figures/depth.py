@@ -1,10 +1,19 @@
 """Figure: spread of the logits and similarity of tokens against depth in stacks of random attention layers."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 NUMBER = 15
 INPUTS = ("depth",)
@@ -24,7 +33,7 @@ _HIDDEN = 0.04
 _GROWTH = 1.1
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point: the two measures of every kind of stack and layer, with 95 % intervals."""
     table = frames["depth"]
     if table.empty:
@@ -37,13 +46,13 @@ def data(frames):
     return table.drop(columns=["norm", "residual"])
 
 
-def _names(table) -> list[str]:
+def _names(table: pd.DataFrame) -> list[str]:
     kinds = zip(table["norm"], selection.truth(table["residual"]), strict=True)
     return [_NAMES.get(kind, f"{kind[0]}{'' if kind[1] else ' without residual'}") for kind in kinds]
 
 
 @saving.styled(data, "No stack of layers was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a column for each scale rule: above the spread of the logits with its exact value, below the cosine."""
     rules = style.scalings(table["scaling"])
     looks = style.sequence(selection.order([*_NAMES.values(), *table["stack"]]))
@@ -75,7 +84,7 @@ def draw(table, frames):
 _THEORY = style.Look("exact", style.INK, "", style.DOTTED)
 
 
-def _limits(grid, table) -> None:
+def _limits(grid: Any, table: pd.DataFrame) -> None:
     seen = selection.finite(table.loc[table["measure"] == "logit_std", ["estimate"]])
     seen = seen[seen > 0]
     grid[0][0].set_ylim(max(min(seen.min(initial=1.0), 1.0) / 2, _FLOOR), max(seen.max(initial=1.0), 1.0) * 2)
@@ -88,7 +97,7 @@ def _limits(grid, table) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     values = {
         "layers": numbers.count(table["layer"].max()),
@@ -99,19 +108,19 @@ def describe(table, frames) -> Description:
     return Description((Sentence("caption", values),), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _ends(table, measure: str, rule: str, name: str):
+def _ends(table: pd.DataFrame, measure: str, rule: str, name: str):
     rows = table[(table["measure"] == measure) & (table["scaling"] == rule) & (table["stack"] == name)]
     return selection.ends(rows, "layer")
 
 
-def _move(ends) -> object:
+def _move(ends: pd.DataFrame) -> object:
     move = speaking.move(ends, "layer", small=0.05)
     if ends[0]["layer"] == ends[1]["layer"]:
         return move
     return Sentence("in_layer", {"move": move, "layer": str(ends[1]["layer"])})
 
 
-def _alt(table) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     parts = []
     for rule in style.scalings(table["scaling"]):
         for measure in _MEASURES:
@@ -125,7 +134,7 @@ def _alt(table) -> tuple[Sentence, ...]:
     return Sentence("alt.all", {"first": str(table["layer"].min())}), *parts
 
 
-def _growth(table, rule: str, name: str) -> float | None:
+def _growth(table: pd.DataFrame, rule: str, name: str) -> float | None:
     """Return the largest spread of a stack's layers over that of its first."""
     cells = table[(table["measure"] == "logit_std") & (table["scaling"] == rule) & (table["stack"] == name)]
     cells = cells.sort_values("layer")
@@ -134,7 +143,7 @@ def _growth(table, rule: str, name: str) -> float | None:
     return float(cells["estimate"].max() / cells["estimate"].iloc[0])
 
 
-def _normalised(table) -> tuple[Sentence, ...]:
+def _normalised(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say whether the spread grows with depth where there is a normalisation."""
     names = [name for name in selection.order(table["stack"]) if not name.startswith("no")]
     found = {
@@ -157,7 +166,7 @@ def _normalised(table) -> tuple[Sentence, ...]:
     return (Sentence(f"reading.normalised.{'stays' if rise <= 0 else 'hardly'}", values),)
 
 
-def _free(table) -> tuple[Sentence, ...]:
+def _free(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say what happens to the spread without a normalisation."""
     moves = tuple(
         Sentence("reading.move", {"rule": speaking.rule(rule), "move": _move(ends)})
@@ -167,7 +176,7 @@ def _free(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.free", {"parts": Listing(moves, "semicolon")}),) if moves else ()
 
 
-def _collapse(table) -> tuple[Sentence, ...]:
+def _collapse(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say how alike the tokens become."""
     parts = []
     for rule in style.scalings(table["scaling"]):
@@ -181,7 +190,7 @@ def _collapse(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.collapse", {"parts": Listing(tuple(parts), "semicolon")}),) if parts else ()
 
 
-def _coverage(frame) -> Sentence:
+def _coverage(frame: pd.DataFrame) -> Sentence:
     """Say whether the spread is what the tokens' similarity makes of it."""
     cells = frame[(frame["measure"] == "logit_variance_ratio") & frame["estimate"].notna() & (frame["se"] > 0)]
     half = intervals.half_width(cells["se"], cells["n_stacks"])

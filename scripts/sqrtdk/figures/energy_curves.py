@@ -1,22 +1,29 @@
 """What the figures of softmax over independent Gaussian logits share: their rows, and values read from exact curves."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, selection
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 KEY = ["n_keys", "logit_std", "measure"]
 _EACH = 2
 """One value of a curve in so many is drawn."""
 
 
-def chosen(table, wanted: tuple[int, ...]) -> list[int]:
+def chosen(table: pd.DataFrame, wanted: tuple[int, ...]) -> list[int]:
     """Return the simulated numbers of keys nearest to the wanted ones, in rising order."""
     return sorted({nearest(table["n_keys"], n) for n in wanted})
 
 
-def points(table, n_keys: list[int], measures: tuple[str, ...]):
+def points(table: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...]):
     """Return the simulated rows of these numbers of keys and measures with 95 % intervals, not below 0."""
     rows = table[table["n_keys"].isin(n_keys) & table["measure"].isin(measures)].sort_values(KEY, ignore_index=True)
     rows["trusted"] = selection.truth(rows["trusted"])
@@ -25,7 +32,7 @@ def points(table, n_keys: list[int], measures: tuple[str, ...]):
     return rows.drop(columns=["exact", "hot", "frozen", "hazard", "precise"])
 
 
-def lines(curves, n_keys: list[int], measures: tuple[str, ...], low: float, high: float):
+def lines(curves: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...], low: float, high: float):
     """Return the curves between two values of s, thinned and to five digits, which is what a drawing shows."""
     rows = curves[curves["n_keys"].isin(n_keys) & curves["measure"].isin(measures)].sort_values(KEY)
     rows = rows[(rows["logit_std"] >= low) & (rows["logit_std"] <= high)]
@@ -35,14 +42,14 @@ def lines(curves, n_keys: list[int], measures: tuple[str, ...], low: float, high
     return rows
 
 
-def curve(curves, n_keys: int, measure: str, column: str = "exact"):
+def curve(curves: pd.DataFrame, n_keys: int, measure: str, column: str = "exact"):
     """Return (s, values) of one curve, where it has values."""
     rows = curves[(curves["n_keys"] == n_keys) & (curves["measure"] == measure) & curves[column].notna()]
     rows = rows.sort_values("logit_std")
     return rows["logit_std"].to_numpy(float), rows[column].to_numpy(float)
 
 
-def value(curves, n_keys: int, measure: str, spread: float, column: str = "exact") -> float | None:
+def value(curves: pd.DataFrame, n_keys: int, measure: str, spread: float, column: str = "exact") -> float | None:
     """Return a curve's value at s, None where the curve does not reach."""
     import numpy as np
 
@@ -52,12 +59,12 @@ def value(curves, n_keys: int, measure: str, spread: float, column: str = "exact
     return float(np.interp(math.log(spread), np.log(s), values))
 
 
-def crossing(curves, n_keys: int, measure: str, height: float) -> float | None:
+def crossing(curves: pd.DataFrame, n_keys: int, measure: str, height: float) -> float | None:
     """Return the s at which an exact curve first passes a height."""
     return panels.crossing(*curve(curves, n_keys, measure), height)
 
 
-def peak(curves, n_keys: int, measure: str) -> tuple[float, float] | None:
+def peak(curves: pd.DataFrame, n_keys: int, measure: str) -> tuple[float, float] | None:
     """Return (s, height) of the largest value of an exact curve, by a parabola in ln s; None at an end."""
     import numpy as np
 
@@ -69,7 +76,7 @@ def peak(curves, n_keys: int, measure: str) -> tuple[float, float] | None:
     return float(s[top] * np.exp(-b / (2 * a))), float(c - b * b / (4 * a))
 
 
-def spread_axis(axes, spreads, label: str | None) -> None:
+def spread_axis(axes: Axes, spreads, label: str | None) -> None:
     """Make the horizontal axis a log axis of s, with ticks at powers of 8 where there is one."""
     panels.d_k_axis(axes, spreads, label)
     low, high = axes.get_xlim()

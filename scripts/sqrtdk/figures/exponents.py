@@ -1,12 +1,22 @@
 """Figure: the exponent of the power law of the variance, for each ensemble, against the exact one."""
 
+from __future__ import annotations
+
 import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 2
 INPUTS = ("variance_laws", "spread_laws")
@@ -14,7 +24,7 @@ INPUTS = ("variance_laws", "spread_laws")
 _FEW = 9
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per ensemble: exponent, intervals, the exact exponent, and the difference of the two.
 
     `ci_*` are 95 % intervals; `all_*` are Šidák's simultaneous ones, which hold for all ensembles at once in 95 % of
@@ -46,7 +56,7 @@ def _ranges(laws):
 
 
 @saving.styled(data, "No power law was fitted to any ensemble.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a forest plot: the exponents, their distance from the exact ones, and both as numbers."""
     looks = style.ensembles(list(table["ensemble"]))
     figure = panels.figure(1.2 + (0.27 if len(table) <= _FEW else 0.21) * len(table))
@@ -81,7 +91,7 @@ def draw(table, frames):
     return figure
 
 
-def _refuse(axes, place, row) -> None:
+def _refuse(axes: Axes, place: Any, row: Any) -> None:
     """Say in the row why there is no exponent."""
     words = "not estimable"
     if row.reason == row.reason:
@@ -92,7 +102,7 @@ def _refuse(axes, place, row) -> None:
     text.set(linespacing=0.95, in_layout=False)
 
 
-def _draw_references(axes, height, table) -> None:
+def _draw_references(axes: Axes, height, table: pd.DataFrame) -> None:
     """Draw a vertical line of reference, broken where a row holds words."""
     rows = [place for place, estimable in enumerate(table["estimable"]) if estimable]
     x, y = [], []
@@ -102,7 +112,7 @@ def _draw_references(axes, height, table) -> None:
     axes.plot(x, y, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
 
 
-def _draw_row(axes, place, look, estimate, bars, exact) -> None:
+def _draw_row(axes: Axes, place: Any, look: Look, estimate: float, bars, exact: Any) -> None:
     low, high, all_low, all_high = bars
     for ends, width in (((all_low, all_high), 0.9), ((low, high), 2.4)):
         axes.plot(ends, [place, place], color=look.colour, linewidth=width, solid_capstyle="butt", label="_intervals")
@@ -122,7 +132,7 @@ def _draw_row(axes, place, look, estimate, bars, exact) -> None:
     )
 
 
-def _number_column(axes, table) -> None:
+def _number_column(axes: Axes, table: pd.DataFrame) -> None:
     """Write each exponent with its standard error at the right edge, or that of the interquartile range."""
     twin = axes.secondary_yaxis("right")
     words = [
@@ -138,7 +148,7 @@ def _number_column(axes, table) -> None:
     twin.spines["right"].set_visible(False)
 
 
-def _limits(left, right, table) -> None:
+def _limits(left, right, table: pd.DataFrame) -> None:
     from matplotlib.ticker import MaxNLocator
 
     shown = selection.finite(table.loc[table["estimable"], ["estimate", "all_low", "all_high", "exact"]])
@@ -153,14 +163,14 @@ def _limits(left, right, table) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     told = table[table["estimable"]]
     reading = (*_one(told), *_exact(told), *_refused(table))
     return Description(_caption(told), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _caption(told):
+def _caption(told) -> tuple[Sentence, ...]:
     all_of_it = Sentence("caption.all", {"n": numbers.count(len(told))})
     if told.empty:
         return (all_of_it,)
@@ -168,17 +178,17 @@ def _caption(told):
     return all_of_it, Sentence("caption.fits", fits)
 
 
-def _values(row) -> dict[str, str]:
+def _values(row: Any) -> dict[str, str]:
     return {"label": style.ensemble_label(row.ensemble), "value": numbers.with_error(row.estimate, row.se)}
 
 
-def _farthest(rows, distance) -> Listing:
+def _farthest(rows: pd.DataFrame, distance) -> Listing:
     """Return ensembles with their exponents, by falling distance."""
     rows = rows.loc[distance[rows.index].abs().sort_values(ascending=False, kind="stable").index]
     return speaking.few(Sentence("estimate", _values(row)) for row in rows.itertuples())
 
 
-def _alt(table):
+def _alt(table: pd.DataFrame):
     parts = []
     for row in table.itertuples():
         if row.estimable and row.exact == row.exact:
@@ -219,7 +229,7 @@ def _exact(told):
             yield Sentence("reading.simultaneous")
 
 
-def _range(row) -> dict[str, Sentence]:
+def _range(row: Any) -> dict[str, Sentence]:
     """Say the exponent of the interquartile range, where there is one."""
     if row.range_exponent != row.range_exponent:
         return {}
@@ -227,7 +237,7 @@ def _range(row) -> dict[str, Sentence]:
     return {"range": Sentence("range", {"value": spelled, "d_k": numbers.count(row.range_d_k_min)})}
 
 
-def _refused(table):
+def _refused(table: pd.DataFrame):
     parts = []
     for row in table[~table["estimable"]].itertuples():
         label, reason = style.ensemble_label(row.ensemble), [Phrase(row.reason)] if row.reason == row.reason else []

@@ -1,10 +1,20 @@
 """Figure: from what spread of the logits on softmax puts its weight on a few keys; simulated, exact and asymptotic."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 6
 INPUTS = ("random_energy", "random_energy_curves", "asymptotic_ranges")
@@ -23,7 +33,7 @@ _LAWS = {
 }
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the simulated rows with intervals, then the curves; entropies over ln n."""
     import numpy as np
     import pandas as pd
@@ -45,7 +55,7 @@ def data(frames):
 
 
 @saving.styled(data, "No softmax over Gaussian logits was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a column for each number of keys: participation ratio above, entropy below."""
     from sqrtdk.theory import asymptotics
 
@@ -74,7 +84,7 @@ def draw(table, frames):
     return figure
 
 
-def _panel(axes, rows) -> None:
+def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     for spread, dash in ((_SCALED, style.DOTTED), (_UNSCALED, style.DASHED)):
         axes.axvline(spread, color=style.INK, alpha=style.MUTED, linewidth=0.7, linestyle=dash, label="_mark")
     curves = rows[rows["estimate"].isna()]
@@ -99,7 +109,7 @@ def _panel(axes, rows) -> None:
         )
 
 
-def _legend(figure) -> None:
+def _legend(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
     curves = [panels.key(_SIMULATED, linestyle="none"), panels.key(_EXACT)]
@@ -113,7 +123,7 @@ def _legend(figure) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     n_keys = sorted(selection.order(table["n_keys"]))
     curves = frames["random_energy_curves"]
@@ -127,14 +137,14 @@ def describe(table, frames) -> Description:
     return Description(_caption(table, n_keys), _alt(table, n_keys), reading, (Sentence("caveat"),))
 
 
-def _caption(table, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     simulated = table[table["estimate"].notna()]
     values = {"n_keys": speaking.counts(n_keys), "rows": speaking.span(simulated["n_rows"])}
     hollow = () if simulated["trusted"].all() else (Sentence("caption.hollow"),)
     return Sentence("caption.all", values), *hollow
 
 
-def _alt(table, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     parts = []
     for n in n_keys:
         rows = table[(table["n_keys"] == n) & table["estimate"].notna()].sort_values("logit_std")
@@ -152,7 +162,7 @@ def _alt(table, n_keys: list[int]) -> tuple[Sentence, ...]:
     return (Sentence("alt.all", span | {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _halves(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _halves(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say where the exact participation ratio is one half, beside √(2 ln n)."""
     from sqrtdk.theory import asymptotics
 
@@ -168,7 +178,7 @@ def _halves(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     return (Sentence("reading.halves", {"parts": Listing(tuple(parts))}),) if parts else ()
 
 
-def _marks(curves, n_keys: list[int]):
+def _marks(curves: pd.DataFrame, n_keys: list[int]):
     """Say what the scaled and the unscaled spread mean for each number of keys."""
     for spread, key in ((_SCALED, "scaled"), (_UNSCALED, "unscaled")):
         found = {n: energy_curves.value(curves, n, "participation_ratio", spread) for n in n_keys}
@@ -186,7 +196,7 @@ def _marks(curves, n_keys: list[int]):
         yield Sentence(f"reading.{key}", values)
 
 
-def _misses(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _misses(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say how far the limits are from the exact value at the unscaled spread."""
     parts = []
     for law in ("frozen", "hazard"):
@@ -201,7 +211,7 @@ def _misses(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     return (Sentence("reading.misses", {"parts": Listing(tuple(parts), "comma")}),) if parts else ()
 
 
-def _ranges(table, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _ranges(table: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say over which spreads the limits are within a tenth of the exact value."""
     rows = table[(table["measure"] == "participation_ratio") & (table["tolerance"] == 0.1)]
     rows = rows[rows["n_keys"].isin(n_keys)].sort_values("n_keys")
@@ -219,7 +229,7 @@ def _ranges(table, n_keys: list[int]) -> tuple[Sentence, ...]:
     return (Sentence("reading.ranges", values),)
 
 
-def _agreement(frames) -> tuple[Sentence, ...]:
+def _agreement(frames: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     """Say how far the simulated values are from the exact ones, over the whole table and not only this figure."""
     table = frames["random_energy"]
     use = table[selection.truth(table["trusted"]) & table["exact"].notna() & (table["se"] > 0)]

@@ -1,10 +1,21 @@
 """Figure: how the size of a row's gradient is distributed over rows, and who holds the energy."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 11
 INPUTS = ("gradient_distribution", "gradient_magnitude")
@@ -17,11 +28,11 @@ _LOWEST = 1e-9
 _VANISHED = "below_1e-3"
 
 
-def _shown(values, wanted) -> list[int]:
+def _shown(values: Any, wanted: float) -> list[int]:
     return sorted({nearest(values, one) for one in wanted})
 
 
-def _cells(frames):
+def _cells(frames: Mapping[str, pd.DataFrame]):
     """Return the statistics of the ensemble in front at the widths and numbers of keys that are shown."""
     table = frames["gradient_distribution"]
     if table.empty:
@@ -31,7 +42,7 @@ def _cells(frames):
     return table[table["n_keys"].isin(_shown(table["n_keys"], _WANTED_N_KEYS))].reset_index(drop=True)
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point of the curves: a quantile with its 95 % interval, and the root mean square beside it."""
     table = _cells(frames)
     if table.empty:
@@ -47,7 +58,7 @@ def data(frames):
 
 
 @saving.styled(data, "No gradient was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a panel for each number of keys and width: the share of rows below a norm, one curve for each rule."""
     statistics = _cells(frames)
     keys, widths = (sorted(set(table[name])) for name in ("n_keys", "d_k"))
@@ -70,7 +81,7 @@ def draw(table, frames):
     return figure
 
 
-def _curve(axes, part, look) -> None:
+def _curve(axes: Axes, part: pd.DataFrame, look: Look) -> None:
     import numpy as np
 
     if part.empty:
@@ -97,7 +108,7 @@ def _curve(axes, part, look) -> None:
         axes.plot([rms], [height], linestyle="none", marker=look.marker, markersize=6, color=look.colour, label="_rms")
 
 
-def _energies(axes, found) -> None:
+def _energies(axes: Axes, found) -> None:
     """Write, for each rule, the share of energy in the top tenth of the rows."""
     lines = [(rule, row) for rule, row in found if row is not None and row["estimate"] == row["estimate"]]
     if not lines:
@@ -110,7 +121,7 @@ def _energies(axes, found) -> None:
         axes.text(0.03, height, text, transform=axes.transAxes, va="top", fontsize="x-small", color=look.colour)
 
 
-def _limits(axes, table) -> None:
+def _limits(axes: Axes, table: pd.DataFrame) -> None:
     seen = selection.finite(table[["norm", "rms"]])
     seen = seen[seen > 0]
     axes.set_xscale("log")
@@ -127,7 +138,7 @@ def _limits(axes, table) -> None:
     axes.minorticks_off()
 
 
-def _legend(figure, rules) -> None:
+def _legend(figure: Figure, rules: Sequence[str]) -> None:
     handles = [panels.key(style.scaling(rule)) for rule in rules]
     figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))
     ink = style.Look("root mean square", style.INK, "o", style.SOLID)
@@ -150,7 +161,7 @@ def _statistic(statistics, rule: str, n: int, d_k: int, name: str, measure: str 
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     statistics = _cells(frames)
     values = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "rows": speaking.span(table["n_rows"])}
@@ -158,7 +169,7 @@ def describe(table, frames) -> Description:
     return Description((Sentence("caption", values),), _alt(table, statistics), reading, (Sentence("caveat"),))
 
 
-def _below(row) -> object:
+def _below(row: Any) -> object:
     """Spell a share of rows below a threshold, or its bound where no row, or every row, is."""
     if row["estimate"] == 0:
         return Sentence("below.less", {"bound": f"{numbers.significant(100 * row['high'], 2)} %"})
@@ -167,23 +178,23 @@ def _below(row) -> object:
     return _share(row)
 
 
-def _share(row) -> str:
+def _share(row: Any) -> str:
     if row["se"] == row["se"]:
         return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
     return numbers.percent(row["estimate"])
 
 
-def _energy(row) -> object:
+def _energy(row: Any) -> object:
     return _share(row) if row["estimate"] == row["estimate"] else Sentence("no_energy")
 
 
-def _places(table) -> list[tuple[int, int, dict]]:
+def _places(table: pd.DataFrame) -> list[tuple[int, int, dict[str, Any]]]:
     """Return number of keys and width of each panel, and both as values of a sentence."""
     places = ((n, d_k) for n in sorted(set(table["n_keys"])) for d_k in sorted(set(table["d_k"])))
     return [(n, d_k, {"n": numbers.count(n), "d_k": numbers.count(d_k)}) for n, d_k in places]
 
 
-def _alt(table, statistics) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame, statistics) -> tuple[Sentence, ...]:
     every = style.scalings(table["scaling"])
     rules, parts = [rule for rule in every if rule in (_UNSCALED, _SCALED)] or every, []
     for n, d_k, place in _places(table):
@@ -198,7 +209,7 @@ def _alt(table, statistics) -> tuple[Sentence, ...]:
     return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _reading(table, statistics) -> tuple[Sentence, ...]:
+def _reading(table: pd.DataFrame, statistics) -> tuple[Sentence, ...]:
     if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
         return (Sentence("reading.alone"),)
     parts = []

@@ -1,11 +1,22 @@
 """Figure: the size of the gradient that attention passes back, as root mean square and as median."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 10
 INPUTS = ("gradient_magnitude", "gradient_crossovers", "gradient_decomposition")
@@ -17,7 +28,7 @@ _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
 _CROSS = {"marker": "X", "markersize": 5.5, "color": style.INK, "markeredgecolor": "white", "markeredgewidth": 0.6}
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point of the ensemble in front: root mean square and median with 95 % intervals."""
     import numpy as np
 
@@ -39,7 +50,7 @@ def data(frames):
     return table.assign(**_crossing_columns(frames, table))
 
 
-def _crossing_columns(frames, table) -> dict:
+def _crossing_columns(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> dict[str, Any]:
     """Return where the medians cross, with an interval, in the rows of the scaled rule of the panel that marks it."""
     found = _crossings(frames, table)
     keys = zip(table["measure"], table["n_keys"], table["scaling"], strict=True)
@@ -49,7 +60,7 @@ def _crossing_columns(frames, table) -> dict:
 
 
 @saving.styled(data, "No gradient was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a row for each number of keys and a column for logits and query: both magnitudes for each scale rule."""
     keys = sorted(selection.order(table["n_keys"]))
     measures = [measure for measure in _MEASURES if measure in set(table["measure"])]
@@ -73,7 +84,7 @@ def draw(table, frames):
     return figure
 
 
-def _crossings(frames, table) -> dict:
+def _crossings(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> dict[str, Any]:
     """Return (measure, quantity, n_keys) -> row of the table of crossovers, for the ensemble that is shown."""
     rows = frames["gradient_crossovers"]
     if rows.empty:
@@ -82,11 +93,11 @@ def _crossings(frames, table) -> dict:
     return {(row["measure"], row["quantity"], row["n_keys"]): row for row in rows}
 
 
-def _crosses(row) -> bool:
+def _crosses(row: Any) -> bool:
     return row is not None and row["d_k_star"] == row["d_k_star"]
 
 
-def _draw_crossing(axes, row, cells) -> None:
+def _draw_crossing(axes: Axes, row: Any, cells: pd.DataFrame) -> None:
     """Mark where the unscaled median falls below the scaled one, at the height of the scaled."""
     import numpy as np
 
@@ -103,7 +114,7 @@ def _draw_crossing(axes, row, cells) -> None:
     axes.annotate(text, (star, height), **place, arrowprops=line, fontsize="x-small")
 
 
-def _draw_rule(axes, part, look) -> None:
+def _draw_rule(axes: Axes, part: pd.DataFrame, look: Look) -> None:
     dashed = style.Look(look.label, look.colour, look.marker, style.DOTTED)
     solid = style.Look(look.label, look.colour, look.marker, style.SOLID)
     panels.points(
@@ -122,7 +133,7 @@ def _draw_rule(axes, part, look) -> None:
         panels.theory(axes, part["d_k"], part["theory"], style.Look("", style.INK, "", style.DASHDOT), width=0.7)
 
 
-def _limits(axes, table) -> None:
+def _limits(axes: Axes, table: pd.DataFrame) -> None:
     """Keep the panel to what has a size: zero medians are at the lower edge, not at minus infinity."""
     seen = selection.finite(table[["rms", "median"]])
     seen = seen[seen > 0]
@@ -131,7 +142,7 @@ def _limits(axes, table) -> None:
         panels.log_ticks(axes)
 
 
-def _legend(figure, rules, crossing: bool) -> None:
+def _legend(figure: Figure, rules: Sequence[str], crossing: bool) -> None:
     looks = [style.scaling(rule) for rule in rules]
     handles = [panels.key(look, linestyle="none") for look in looks]
     figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))
@@ -142,14 +153,14 @@ def _legend(figure, rules, crossing: bool) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
-def _at(table, measure: str, rule: str, n: int, d_k: int):
+def _at(table: pd.DataFrame, measure: str, rule: str, n: int, d_k: int):
     rows = table[
         (table["measure"] == measure) & (table["scaling"] == rule) & (table["n_keys"] == n) & (table["d_k"] == d_k)
     ]
     return rows.iloc[0] if len(rows) else None
 
 
-def _pair(table, measure: str, n: int, d_k: int, column: str):
+def _pair(table: pd.DataFrame, measure: str, n: int, d_k: int, column: str):
     """Return the rows of the unscaled and the 1/√d_k rule, or None where one has no size to compare."""
     plain, scaled = (_at(table, measure, rule, n, d_k) for rule in (_UNSCALED, _SCALED))
     if plain is None or scaled is None or not scaled[column] > 0 or not plain[column] >= 0:
@@ -170,7 +181,7 @@ def _compared(pair, column: str) -> Sentence:
     return Sentence(f"compared.{_ORDERS[order]}", values | {"factor": factor})
 
 
-def _size(row, column: str) -> str:
+def _size(row: Any, column: str) -> str:
     return numbers.with_error(row[column], row[f"{column}_se"])
 
 
@@ -186,12 +197,12 @@ _ORDERS = {1: "larger", 0: "same", -1: "smaller"}
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     return Description(_caption(table), _alt(table), _reading(frames, table), (Sentence("caveat"),))
 
 
-def _caption(table) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     values = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "rows": speaking.span(table["n_rows"])}
     found, worst = [Sentence("caption.all", values)], (table["rms_se"] / table["rms"]).max()
     if table["theory"].notna().any():
@@ -201,7 +212,7 @@ def _caption(table) -> tuple[Sentence, ...]:
     return tuple(found)
 
 
-def _alt(table) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     d_k, n, parts = int(table["d_k"].max()), int(table["n_keys"].max()), []
     for measure in _MEASURES:
         for rule in style.scalings(table["scaling"]):
@@ -214,7 +225,7 @@ def _alt(table) -> tuple[Sentence, ...]:
     return (Sentence("alt.all", values),)
 
 
-def _reading(frames, table) -> tuple[Sentence, ...]:
+def _reading(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[Sentence, ...]:
     if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
         return (Sentence("reading.alone"),)
     d_k, n = nearest(table["d_k"], _WANTED), nearest(table["n_keys"], _WANTED)
@@ -229,7 +240,7 @@ def _reading(frames, table) -> tuple[Sentence, ...]:
     return *lead, *_parts(frames, table, n, d_k), *_stories(table, int(table["d_k"].max())), _falling(frames, table)
 
 
-def _stories(table, d_k: int) -> tuple[Sentence, ...]:
+def _stories(table: pd.DataFrame, d_k: int) -> tuple[Sentence, ...]:
     """Say at which numbers of keys root mean square and median agree about the query, and at which they do not."""
     found = {}
     for n in sorted(selection.order(table["n_keys"])):
@@ -246,7 +257,7 @@ def _stories(table, d_k: int) -> tuple[Sentence, ...]:
     return (Sentence("reading.stories", values),) if stories else ()
 
 
-def _parts(frames, table, n: int, d_k: int) -> tuple[Sentence, ...]:
+def _parts(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame, n: int, d_k: int) -> tuple[Sentence, ...]:
     """Say how much of the ratio of the query's gradients is the factor itself, and how much softmax."""
     rows = frames["gradient_decomposition"]
     if rows.empty:
@@ -264,7 +275,7 @@ def _parts(frames, table, n: int, d_k: int) -> tuple[Sentence, ...]:
     return (Sentence("reading.parts", values | {"scale_part": numbers.significant(row["scale_part"])}),)
 
 
-def _falling(frames, table) -> Sentence:
+def _falling(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> Sentence:
     """Say from which d_k on the unscaled gradient with respect to the logits is the smaller one, by both measures."""
     found = _crossings(frames, table)
     places = {
@@ -282,5 +293,5 @@ def _falling(frames, table) -> Sentence:
     return Sentence(f"reading.falling.{'both' if places['rms'].items else 'median'}", places)
 
 
-def _star(row) -> str:
+def _star(row: Any) -> str:
     return numbers.with_error(row["d_k_star"], (row["ci_high"] - row["ci_low"]) / (2 * intervals.NORMAL))

@@ -1,6 +1,12 @@
 """Ensembles put together for figures of many: those with one law, and how the variance of each grows in the end."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PROPORTIONAL, FASTER, SLOWER = "proportional", "faster", "slower"
 _SAME = 1e-9
@@ -8,12 +14,12 @@ _FLAT = 0.03
 """A variance counts as proportional to d_k where its exponent at the widest heads is within this of 1."""
 
 
-def alike(table, column: str = "exact") -> list[list[str]]:
+def alike(table: pd.DataFrame, column: str = "exact") -> list[list[str]]:
     """Return the ensembles in groups, in order of first appearance; in a group the exact values agree at every width.
 
     An ensemble that lacks a value somewhere is alone.
     """
-    groups: list[tuple[dict, list[str]]] = []
+    groups: list[tuple[dict[str, Any], list[str]]] = []
     for name, cells in table.groupby("ensemble", sort=False):
         law = dict(zip(cells["d_k"], cells[column], strict=True))
         for other, members in groups:
@@ -31,7 +37,7 @@ def _agree(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME * abs(other)
 
 
-def end_slope(d_k, values) -> float | None:
+def end_slope(d_k: int, values: Any) -> float | None:
     """Return the slope of ln values against ln d_k between the two widest heads that have one."""
     pairs = sorted((width, value) for width, value in zip(d_k, values, strict=True) if value > 0)
     if len(pairs) < 2:
@@ -40,7 +46,7 @@ def end_slope(d_k, values) -> float | None:
     return math.log(last / first) / math.log(high / low)
 
 
-def kinds(table) -> dict[str, str]:
+def kinds(table: pd.DataFrame) -> dict[str, str]:
     """Return how each ensemble's variance grows at the widest heads: exact, or measured where there is no exact one.
 
     An ensemble without a variance is left out, one with a single width counts as proportional.

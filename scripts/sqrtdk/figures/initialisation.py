@@ -1,10 +1,20 @@
 """Figure: the spread of the logits before training, by initial weights and by what is normalised."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 14
 INPUTS = ("initialisation",)
@@ -17,7 +27,7 @@ _GROUPS = {
 _NEAR = 1.1
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per layer, the standard deviation of its logits with a 95 % interval, and the exact one."""
     table = frames["initialisation"]
     if table.empty:
@@ -29,7 +39,7 @@ def data(frames):
 
 
 @saving.styled(data, "No initial weights were measured.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a point in each layer's row, a panel for each group, on one log axis with 1 marked."""
     groups = {name: _rows(table[table["group"] == name]) for name in _GROUPS if name in set(table["group"])}
     sizes = [len(rows) for rows in groups.values()]
@@ -58,23 +68,23 @@ def draw(table, frames):
     return figure
 
 
-def _label(row) -> str:
+def _label(row: Any) -> str:
     from sqrtdk.studies.initialisation import LABELS
 
     return LABELS.get((row["group"], row["scheme"]), str(row["scheme"]))
 
 
-def _rows(table) -> dict[str, list[dict]]:
+def _rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Return the cells of each line of a panel by its label: layers of one name that differ in D have lines each."""
     cells = table.to_dict("records")
-    found: dict[str, list[dict]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
         several = cell["group"] == "weights" and (table["scheme"] == cell["scheme"]).sum() > 1
         found.setdefault(_label(cell) + (f" at D = {cell['d_model']}" if several else ""), []).append(cell)
     return found
 
 
-def _draw_row(axes, place: int, cells: list[dict], widths: dict) -> None:
+def _draw_row(axes: Axes, place: int, cells: list[dict[str, Any]], widths: dict[str, Any]) -> None:
     for order, cell in enumerate(cells):
         look = widths[cell["d_k"]]
         y = place + (0.16 * (2 * order - len(cells) + 1) if len(cells) > 1 else 0)
@@ -95,7 +105,7 @@ def _draw_row(axes, place: int, cells: list[dict], widths: dict) -> None:
         )
 
 
-def _number_column(axes, rows: dict[str, list[dict]]) -> None:
+def _number_column(axes: Axes, rows: dict[str, list[dict[str, Any]]]) -> None:
     """Write each standard deviation at the right edge."""
     twin = axes.secondary_yaxis("right")
     words = [", ".join(numbers.significant(cell["estimate"], 2) for cell in cells) for cells in rows.values()]
@@ -104,7 +114,7 @@ def _number_column(axes, rows: dict[str, list[dict]]) -> None:
     twin.spines["right"].set_visible(False)
 
 
-def _limits(grid, table) -> None:
+def _limits(grid: Any, table: pd.DataFrame) -> None:
     from matplotlib.ticker import LogLocator
 
     seen = selection.finite(table[["estimate", "low", "high", "exact"]])
@@ -117,13 +127,13 @@ def _limits(grid, table) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_weights(table), *_inputs(table), *_heads(table), _coverage(table))
     return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _caption(table) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     worst = (table["se"] / table["estimate"]).replace(float("inf"), float("nan")).max()
     values = {"layers": numbers.count(len(table)), "draws": speaking.span(table["n_blocks"])}
     error = (Sentence("caption.error", {"error": numbers.percent(worst)}),) if worst == worst else ()
@@ -134,7 +144,7 @@ def _spelled(cell) -> str:
     return numbers.with_error(cell["estimate"], cell["se"])
 
 
-def _alt(table) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     parts = []
     for name in _GROUPS:
         rows = _rows(table[table["group"] == name])
@@ -151,7 +161,7 @@ def _near(cell) -> bool:
     return 1 / _NEAR <= cell["estimate"] <= _NEAR
 
 
-def _weights(table):
+def _weights(table: pd.DataFrame):
     """Say which initial weights give logits of standard deviation 1."""
     rows = {label: cells[0] for label, cells in _rows(table[table["group"] == "weights"]).items()}
     if not rows:
@@ -165,7 +175,7 @@ def _weights(table):
         yield Sentence("reading.ends", values)
 
 
-def _inputs(table) -> tuple[Sentence, ...]:
+def _inputs(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say what the inputs have to do with it."""
     cells = {_label(cell): cell for cell in table[table["group"] == "inputs"].to_dict("records")}
     far = {label: cell for label, cell in cells.items() if not _near(cell)}
@@ -177,7 +187,7 @@ def _inputs(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.inputs.far", {"parts": Listing(tuple(parts))}),)
 
 
-def _heads(table):
+def _heads(table: pd.DataFrame):
     """Say which rules for normalised queries and keys give the same spread at every width."""
     rows = _rows(table[table["group"] == "heads"])
     rows = {label: cells for label, cells in rows.items() if len(cells) > 1}
@@ -193,7 +203,7 @@ def _heads(table):
         yield Sentence("reading.heads.other", {"parts": Listing(parts)})
 
 
-def _coverage(table) -> Sentence:
+def _coverage(table: pd.DataFrame) -> Sentence:
     known = table[table["exact"].notna() & (table["se"] > 0)]
     inside = int(selection.covers(known["low"], known["high"], known["exact"]).sum())
     return speaking.coverage(inside, len(known), Sentence("quantity"), "layers")

@@ -17,7 +17,7 @@ _INHERITED = re.compile(r"^\*\{(stroke-linejoin: ?round; ?stroke-linecap: ?butt)
 class Sheet:
     """What the figures of one page share: a class for each look, and a number for each figure's ids."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.names: dict[str, str] = {}
         self.figures = 0
 
@@ -77,11 +77,11 @@ def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = Non
     return ET.tostring(root, encoding="unicode").replace(" />", "/>")
 
 
-def _metadata(root, name: str) -> str:
+def _metadata(root: ET.Element, name: str) -> str:
     return next((element.text or "" for element in root.iter(_DUBLIN_CORE + name)), "")
 
 
-def _remove_style_sheet(root) -> str:
+def _remove_style_sheet(root: ET.Element) -> str:
     """Take out matplotlib's style sheet and return its declarations."""
     declarations = ""
     for parent in list(root.iter()):
@@ -95,7 +95,7 @@ def _remove_style_sheet(root) -> str:
     return declarations
 
 
-def _localise(element, ids: dict[str, str]) -> None:
+def _localise(element: ET.Element, ids: dict[str, str]) -> None:
     """Strip namespaces, give ids and references their new names, and swap ink and fonts, in one element."""
     attributes = {}
     for key, value in element.attrib.items():

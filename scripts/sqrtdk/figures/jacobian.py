@@ -1,10 +1,21 @@
 """Figure: the size of softmax's Jacobian against the spread of the logits, by three norms and in the median row."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 9
 INPUTS = ("random_energy", "random_energy_curves")
@@ -22,7 +33,7 @@ _LOWEST = 1e-6
 _HIDDEN = 0.05
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the simulated rows with intervals, then the curves: exact ones, and the law of the median."""
     import numpy as np
     import pandas as pd
@@ -46,7 +57,7 @@ def data(frames):
 
 
 @saving.styled(data, "No softmax over Gaussian logits was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a panel for each measure, with a look for each number of keys."""
     looks = style.sequence(sorted(selection.order(table["n_keys"])))
     figure = panels.figure(4.6)
@@ -68,7 +79,7 @@ def draw(table, frames):
     return figure
 
 
-def _series(axes, rows, look) -> None:
+def _series(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
     curve, simulated = rows[rows["estimate"].isna()], rows[rows["estimate"].notna()]
     if len(curve):
         dash = style.DOTTED if (curve["measure"] == "jacobian_median").any() else style.SOLID
@@ -81,7 +92,7 @@ def _series(axes, rows, look) -> None:
         panels.points(axes, *columns, ends.loc[part, "low"], ends.loc[part, "high"], look, hollow=not trusted, size=3)
 
 
-def _heights(axes, values, least_top: float) -> None:
+def _heights(axes: Axes, values: Any, least_top: float) -> None:
     """Keep the panel to what can be read: far down the median only goes on falling."""
     seen = selection.finite(values.to_frame())
     seen = seen[seen > 0]
@@ -92,7 +103,7 @@ def _heights(axes, values, least_top: float) -> None:
         axes.yaxis.set_minor_formatter(lambda *_: "")
 
 
-def _legend(figure, looks) -> None:
+def _legend(figure: Figure, looks: Any) -> None:
     handles = [panels.key(look, linestyle="none", label=f"n = {n}") for n, look in looks.items()]
     figure.legend(handles=handles, loc="outside upper center", ncols=4)
     lines = (
@@ -109,7 +120,7 @@ def _legend(figure, looks) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     n_keys = sorted(selection.order(table["n_keys"]))
     points = table[table["estimate"].notna()]
@@ -118,22 +129,22 @@ def describe(table, frames) -> Description:
     return Description(_caption(points, n_keys), _alt(points, n_keys), reading, (Sentence("caveat"),))
 
 
-def _caption(points, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _caption(points: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     values = {"n_keys": speaking.counts(n_keys), "rows": speaking.span(points["n_rows"])}
     hollow = () if points["trusted"].all() else (Sentence("caption.hollow"),)
     return Sentence("caption.all", values | {"lowest": panels.tick_text(_LOWEST)}), *hollow
 
 
-def _at(points, n: int, measure: str, spread: float):
+def _at(points: pd.DataFrame, n: int, measure: str, spread: float):
     rows = points[(points["n_keys"] == n) & (points["measure"] == measure) & (points["logit_std"] == spread)]
     return rows.iloc[0] if len(rows) else None
 
 
-def _spelled(row) -> str:
+def _spelled(row: Any) -> str:
     return numbers.with_error(row["estimate"], row["se"])
 
 
-def _alt(points, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _alt(points: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     n, parts = n_keys[-1], []
     for measure in _PANELS:
         rows = points[(points["n_keys"] == n) & (points["measure"] == measure)]
@@ -147,7 +158,7 @@ def _alt(points, n_keys: list[int]) -> tuple[Sentence, ...]:
     return (Sentence("alt.all", values),)
 
 
-def _peaks(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _peaks(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say where the exact norm has its maximum, and whether the exact trace has one."""
     import numpy as np
 
@@ -167,7 +178,7 @@ def _peaks(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     )
 
 
-def _opposite(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _opposite(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Compare the norm and the trace at the unscaled and the scaled spread."""
     factors, opposed = [], []
     for n in n_keys:
@@ -188,7 +199,7 @@ def _opposite(curves, n_keys: list[int]) -> tuple[Sentence, ...]:
     return (Sentence("reading.factors", values | {"verdict": Sentence(f"reading.opposite.{verdict}")}),)
 
 
-def _median(points, n_keys: list[int]) -> tuple[Sentence, ...]:
+def _median(points: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Set the median row against the root mean square, from the scaled spread to twice the unscaled one."""
     parts, last = [], {}
     for spread in (_SCALED, _UNSCALED, 2 * _UNSCALED):
@@ -210,7 +221,7 @@ def _median(points, n_keys: list[int]) -> tuple[Sentence, ...]:
     return Sentence("reading.median", {"parts": Listing(tuple(parts), "semicolon")}), *few
 
 
-def _bound(points) -> tuple[Sentence, ...]:
+def _bound(points: pd.DataFrame) -> tuple[Sentence, ...]:
     rows = points[points["measure"] == "jacobian_spectral"]
     if rows.empty:
         return ()

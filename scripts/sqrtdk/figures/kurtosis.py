@@ -1,10 +1,20 @@
 """Figure: how fast the score becomes normal, by its excess kurtosis."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 20
 INPUTS = ("moments",)
@@ -14,7 +24,7 @@ _LINEAR_BELOW = 0.01
 _NEARLY_NORMAL = 0.1
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per cell with a kurtosis: estimate, 95 % interval, whether it is trusted, and the exact value."""
     moments = selection.simulated(frames["moments"])
     if moments.empty:
@@ -29,7 +39,7 @@ def data(frames):
 
 
 @saving.styled(data, "No excess kurtosis was estimated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a small panel per ensemble on one common axis, linear near 0 and logarithmic beyond."""
     shown = set(table["ensemble"])
     every = style.ensembles(selection.order(selection.simulated(frames["moments"])["ensemble"]))
@@ -79,7 +89,7 @@ def draw(table, frames):
     return figure
 
 
-def _heights(axes, table) -> None:
+def _heights(axes: Axes, table: pd.DataFrame) -> None:
     """Set limits and decade ticks that fit on an axis linear within ±0.01."""
     import numpy as np
 
@@ -103,7 +113,7 @@ def _no_ticks():
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     names = selection.order(table["ensemble"])
     told = table[table["trusted"] & table["exact"].notna() & (table["excess_kurtosis_se"] > 0)]
@@ -113,7 +123,7 @@ def describe(table, frames) -> Description:
     return Description(tuple(_caption(table, names)), _alt(table, names), reading, tuple(_caveat(table)))
 
 
-def _caption(table, names):
+def _caption(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
     values = {
         "ensembles": speaking.counted(len(names), "shared.ensembles"),
         "scores": speaking.span(table["n_scores"]),
@@ -125,7 +135,7 @@ def _caption(table, names):
         yield Sentence("caption.error", {"worst": numbers.significant(worst, 2)})
 
 
-def _alt(table, names):
+def _alt(table: pd.DataFrame, names: Sequence[str]):
     parts = []
     for name in names:
         cells = table[(table["ensemble"] == name) & table["excess_kurtosis"].notna()]
@@ -136,12 +146,12 @@ def _alt(table, names):
     return (Sentence("alt", values),)
 
 
-def _best(table):
+def _best(table: pd.DataFrame):
     """Return the excess kurtosis to judge by: the exact one, or the trusted estimate where there is none."""
     return table["exact"].where(table["exact"].notna(), table["excess_kurtosis"].where(table["trusted"]))
 
 
-def _normality(table, names):
+def _normality(table: pd.DataFrame, names: Sequence[str]):
     """Name the width from which on each ensemble is nearly normal, and those that never are, the farthest first."""
     never, reached, widest = [], [], table["d_k"].max()
     for name in names:
@@ -165,7 +175,7 @@ def _normality(table, names):
         yield Sentence(f"reading.never.{'rest' if reached else 'all'}", values | {"parts": parts})
 
 
-def _caveat(table):
+def _caveat(table: pd.DataFrame):
     untrusted = int((~table["trusted"]).sum())
     if untrusted:
         yield speaking.counted(untrusted, "caveat.untrusted", total=numbers.count(len(table)))

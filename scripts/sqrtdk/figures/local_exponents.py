@@ -1,9 +1,20 @@
 """Figure: the exponent of the variance between neighbouring widths, which shows crossovers and fractional exponents."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 3
 INPUTS = ("local_exponents",)
@@ -15,7 +26,7 @@ _MOST_COLOURED = 6
 _OTHERS = style.Look("others", style.INK, "x", style.SOLID)
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per pair of neighbouring widths: the local exponent, its 95 % interval and the exact one.
 
     `d_k` is the geometric mean of the pair. Where an ensemble has no error of its variance, `quantity` says that the
@@ -43,7 +54,7 @@ def data(frames):
     return joined[["ensemble", "quantity", "d_k", *columns[2:]]]
 
 
-def _constant(table) -> list[str]:
+def _constant(table: pd.DataFrame) -> list[str]:
     """Return the ensembles whose exact local exponent is 1 at every width."""
     return [
         name
@@ -52,7 +63,7 @@ def _constant(table) -> list[str]:
     ]
 
 
-def _coloured(table) -> list[str]:
+def _coloured(table: pd.DataFrame) -> list[str]:
     """Return the ensembles that the upper panel tells apart: of many those farthest from 1 in standard errors."""
     flat = _constant(table)
     if len(flat) <= _MOST_COLOURED:
@@ -63,7 +74,7 @@ def _coloured(table) -> list[str]:
     return [name for name in flat if name in farthest]
 
 
-def _crossovers(table) -> dict[str, float]:
+def _crossovers(table: pd.DataFrame) -> dict[str, float]:
     """Return the d_k at which an exact exponent is half-way between its first and its last value, where it changes."""
     found = {}
     for name, rows in table.groupby("ensemble", sort=False):
@@ -77,7 +88,7 @@ def _crossovers(table) -> dict[str, float]:
 
 
 @saving.styled(data, "No exponent between two widths was estimated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw the ensembles with exponent 1 in one panel on a fine scale, each other one in a small panel."""
     looks = style.ensembles(selection.order(table["ensemble"]))
     flat = _constant(table)
@@ -107,7 +118,7 @@ def draw(table, frames):
     return figure
 
 
-def _draw_flat(axes, table, looks, flat) -> None:
+def _draw_flat(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
     """Draw all ensembles whose exact exponent is 1, moved sideways so that none hides another."""
     panels.reference(axes, 1)
     coloured = _coloured(table)
@@ -125,7 +136,7 @@ def _draw_flat(axes, table, looks, flat) -> None:
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.03), fontsize=8.5, labelspacing=0.25)
 
 
-def _heights(axes, table) -> None:
+def _heights(axes: Axes, table: pd.DataFrame) -> None:
     shown = selection.finite(table[["exponent", "exact"]])
     low, high = min(shown.min(initial=0.0), 0.0), max(shown.max(initial=2.0), 2.0)
     axes.set_ylim(low - 0.25, high + 0.25)
@@ -134,7 +145,7 @@ def _heights(axes, table) -> None:
     axes.yaxis.set_major_formatter(panels.tick_text)
 
 
-def _draw_one(axes, rows, look, mark: float | None) -> None:
+def _draw_one(axes: Axes, rows: pd.DataFrame, look: Look, mark: float | None) -> None:
     panels.reference(axes, 1)
     axes.grid(axis="x", visible=False)
     panels.theory(axes, rows["d_k"], rows["exact"], style.Look("", look.colour, "", style.SOLID), width=1.0)
@@ -156,13 +167,13 @@ def _draw_one(axes, rows, look, mark: float | None) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_changes(table), *_steady(table), *_ranges(table), _covered(table))
     return Description(tuple(_caption(table)), _alt(table), reading, tuple(_caveat(table)))
 
 
-def _caption(table):
+def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     flat, coloured = _constant(table), _coloured(table)
     yield Sentence("caption.all")
     if flat:
@@ -175,17 +186,17 @@ def _caption(table):
         yield Sentence("caption.squared")
 
 
-def _ends(rows) -> list[str]:
+def _ends(rows: pd.DataFrame) -> list[str]:
     """Return the estimates at the narrowest and the widest pair, as text; one where there is one pair, else none."""
     ends = selection.ends(rows.dropna(subset="exponent"), "d_k") or ()
     return [numbers.with_error(end["exponent"], end["se"]) for end in ends[: len(rows)]]
 
 
-def _exact_ends(rows):
+def _exact_ends(rows: pd.DataFrame):
     return rows.dropna(subset="exact").sort_values("d_k")["exact"].iloc[[0, -1]]
 
 
-def _alt(table):
+def _alt(table: pd.DataFrame):
     parts = []
     for name, rows in table.groupby("ensemble", sort=False):
         part = speaking.series(name, _ends(rows))
@@ -195,7 +206,7 @@ def _alt(table):
     return (Sentence("alt.all", values | {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _changes(table):
+def _changes(table: pd.DataFrame):
     """Say whose exact exponent has a crossover, and where."""
     parts = []
     for name, place in _crossovers(table).items():
@@ -206,7 +217,7 @@ def _changes(table):
         yield Sentence("reading.changes", {"parts": Listing(tuple(parts))})
 
 
-def _steady(table):
+def _steady(table: pd.DataFrame):
     """Say the exact exponent of the others in the end, those far from 1 first."""
     others = table[~table["ensemble"].isin([*_crossovers(table), *_constant(table)]) & table["exact"].notna()]
     ends = {name: _exact_ends(rows).iloc[-1] for name, rows in others.groupby("ensemble", sort=False)}
@@ -218,7 +229,7 @@ def _steady(table):
         yield Sentence("reading.ends", {"parts": speaking.few(parts)})
 
 
-def _ranges(table):
+def _ranges(table: pd.DataFrame):
     for name, rows in table[table["quantity"] != "variance"].groupby("ensemble", sort=False):
         ends = _ends(rows)
         if ends:
@@ -226,13 +237,13 @@ def _ranges(table):
             yield Sentence("reading.squared", values)
 
 
-def _covered(table) -> Sentence:
+def _covered(table: pd.DataFrame) -> Sentence:
     told = table[table["exponent"].notna() & table["exact"].notna()]
     inside = int(selection.covers(told["ci_low"], told["ci_high"], told["exact"]).sum())
     return speaking.coverage(inside, len(told), Sentence("quantity"), "shared.pairs")
 
 
-def _caveat(table):
+def _caveat(table: pd.DataFrame):
     yield Sentence("caveat.all")
     missing = int(table["exponent"].isna().sum())
     if missing:

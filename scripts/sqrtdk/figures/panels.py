@@ -1,9 +1,17 @@
 """What the figures share: axes of d_k, points with intervals, theory lines, and a panel with a statement."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import style
+from sqrtdk.figures.style import Look
 from sqrtdk.words.numbers import power_of_ten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
 
 POINTS = "_points"
 """Label of every line whose heights are rows of the figure's data (a leading underscore keeps it out of legends)."""
@@ -49,7 +57,7 @@ def tick_text(value: float, _position=None) -> str:
     return sign + ("" if factor == "1" else f"{factor}·") + power_of_ten(int(power))
 
 
-def d_k_axis(axes, values, label: str | None = "dₖ", most: int = _MOST_TICKS) -> None:
+def d_k_axis(axes: Axes, values: Any, label: str | None = "dₖ", most: int = _MOST_TICKS) -> None:
     """Make the horizontal axis a log axis of head widths with ticks at simulated widths."""
     values = sorted(set(values))
     axes.set_xscale("log", base=2)
@@ -61,7 +69,7 @@ def d_k_axis(axes, values, label: str | None = "dₖ", most: int = _MOST_TICKS) 
         axes.set_xlabel(label)
 
 
-def _thinned(values: list, most: int) -> list:
+def _thinned(values: list[Any], most: int) -> list[Any]:
     """Keep at most so many ticks, evenly on a log axis and never closer than labels are wide."""
     room = math.log2(values[-1] / values[0]) / most
     kept = values[:1]
@@ -71,7 +79,7 @@ def _thinned(values: list, most: int) -> list:
     return kept
 
 
-def log_heights(axes, most: int = 7) -> None:
+def log_heights(axes: Axes, most: int = 7) -> None:
     """Make the vertical axis a log axis with decade ticks and their spelling."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -82,7 +90,7 @@ def log_heights(axes, most: int = 7) -> None:
     axes.yaxis.set_minor_locator(LogLocator(subs=()))
 
 
-def log_ticks(axes) -> None:
+def log_ticks(axes: Axes) -> None:
     """Set the ticks of a log axis whose limits are final: decades, or round numbers between where they are few."""
     low, high = axes.get_ylim()
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -104,7 +112,17 @@ def dodge(position: int, number: int, spread: float = 0.3) -> float:
     return 2.0 ** (spread * (2 * position - number + 1) / max(number - 1, 1))
 
 
-def points(axes, x, y, low, high, look, hollow: bool = False, line: bool = False, size: float | None = None) -> None:
+def points(
+    axes: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    look: Look,
+    hollow: bool = False,
+    line: bool = False,
+    size: float | None = None,
+) -> None:
     """Draw points with 95 % intervals: a marker for each row, and one path for all intervals.
 
     Missing points and intervals without ends are left out. On a log axis an interval that reaches 0 runs to the lower
@@ -137,7 +155,7 @@ def points(axes, x, y, low, high, look, hollow: bool = False, line: bool = False
     )
 
 
-def _intervals(axes, x, low, high, look, limits: bool = True) -> None:
+def _intervals(axes: Axes, x: np.ndarray, low: float, high: float, look: Look, limits: bool = True) -> None:
     """Draw vertical intervals as one path; without `limits` they do not widen the axis."""
     import numpy as np
     from matplotlib.lines import Line2D
@@ -159,7 +177,7 @@ def _intervals(axes, x, low, high, look, limits: bool = True) -> None:
         axes.add_artist(line)
 
 
-def theory(axes, x, y, look, width: float = 1.3) -> None:
+def theory(axes: Axes, x: np.ndarray, y: np.ndarray, look: Look, width: float = 1.3) -> None:
     """Draw an exact law: a line through its values; a short bar where there is a single one."""
     import numpy as np
 
@@ -173,7 +191,7 @@ def theory(axes, x, y, look, width: float = 1.3) -> None:
         axes.plot(x[there], y[there], color=look.colour, linestyle=look.dash, linewidth=width, label="_theory")
 
 
-def key(look, line: bool = True, hollow: bool = False, **changes):
+def key(look: Look, line: bool = True, hollow: bool = False, **changes):
     """Return a legend entry for a look."""
     from matplotlib.lines import Line2D
 
@@ -187,12 +205,12 @@ def key(look, line: bool = True, hollow: bool = False, **changes):
     return Line2D([], [], **settings | changes)
 
 
-def reference(axes, height: float) -> None:
+def reference(axes: Axes, height: float) -> None:
     """Draw a horizontal line of reference in ink."""
     axes.axhline(height, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
 
 
-def around(axes, centre: float, reach: float) -> None:
+def around(axes: Axes, centre: float, reach: float) -> None:
     """Make the vertical axis symmetric about a value, with three round ticks; `reach` is the furthest thing to show."""
     if not math.isfinite(reach) or reach <= 0:
         reach = 0.01
@@ -209,7 +227,7 @@ def grid_shape(number: int, columns: int = 3) -> tuple[int, int]:
     return -(-number // columns), columns
 
 
-def crossing(x, y, height: float, last: bool = False) -> float | None:
+def crossing(x: np.ndarray, y: np.ndarray, height: float, last: bool = False) -> float | None:
     """Return where a curve first (or last) passes a height, interpolated on the logarithm of x; None if nowhere."""
     import numpy as np
 

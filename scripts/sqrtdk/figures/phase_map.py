@@ -1,12 +1,21 @@
 """Figure: where attention is frozen onto one key, over width and number of keys, for each scale rule."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import heat, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 8
 INPUTS = ("phase_map", "freezing_frontier", "entropy_scale", "softmax_saturation")
@@ -31,7 +40,7 @@ _WANTED_D_K = 64
 _WANTED_ENTROPY = 0.5
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the map, the half-frozen widths, simulated cells and published models, by `kind`; six digits are kept."""
     import pandas as pd
 
@@ -55,7 +64,7 @@ def data(frames):
     return result
 
 
-def _shown_models(table) -> list[dict]:
+def _shown_models(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the published models that lie inside the map, with their own rule where the run has it."""
     own = _OWN_RULE if _OWN_RULE in set(table["scaling"]) else table["scaling"].iloc[0]
     return [
@@ -65,7 +74,7 @@ def _shown_models(table) -> list[dict]:
     ]
 
 
-def _simulated(saturation, table):
+def _simulated(saturation: pd.DataFrame, table: pd.DataFrame):
     """Return the measured participation of standard normal queries and keys inside the map."""
     if saturation.empty:
         return saturation
@@ -80,7 +89,7 @@ def _simulated(saturation, table):
 
 
 @saving.styled(data, "No exact averages over enough widths and numbers of keys.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a map for each scale rule, with the half-frozen line, the critical line and published models."""
     rules = style.scalings(table["scaling"])
     figure = panels.figure(4.15, max(style.WIDTH, 1.8 * len(rules)))
@@ -107,7 +116,7 @@ def draw(table, frames):
     return figure
 
 
-def _bar(figure) -> None:
+def _bar(figure: Figure) -> None:
     """Draw the colour bar in a strip below the maps."""
     figure.get_layout_engine().set(rect=(0, 0.14, 1, 0.86))
     axes = figure.add_axes((0.13, 0.115, 0.82, 0.03))
@@ -115,7 +124,7 @@ def _bar(figure) -> None:
     heat.bar(figure, axes, list(_EDGES), "effective share of the keys, 1/(n E Σp²)", panels.tick_text)
 
 
-def _grid(part, column: str):
+def _grid(part: pd.DataFrame, column: str):
     """Return d_k, n and the values of a column over them, made finer by splines through their logarithms."""
     import numpy as np
     from scipy.interpolate import make_interp_spline
@@ -129,14 +138,14 @@ def _grid(part, column: str):
     return np.exp(places[1]), np.exp(places[0]), np.exp(values)
 
 
-def _height(share):
+def _height(share: Any):
     """Return the place of a share among the colours, 0 at the first edge and 1 more at each further one."""
     import numpy as np
 
     return np.interp(np.log(share), np.log(_EDGES), range(len(_EDGES)))
 
 
-def _map(axes, part) -> None:
+def _map(axes: Axes, part: pd.DataFrame) -> None:
     """Fill between contours and draw them, so that the eye need not tell colours apart."""
     x, y, share = _grid(part, "effective_share")
     height = _height(share)
@@ -154,13 +163,13 @@ def _map(axes, part) -> None:
             axes.annotate(panels.tick_text(_EDGES[level]), (x[-1], end), (-2, -1), textcoords="offset points", **look)
 
 
-def _critical(axes, part) -> None:
+def _critical(axes: Axes, part: pd.DataFrame) -> None:
     """Draw s = √(2 ln n), the freezing of infinitely many keys."""
     excess = part["logit_std"] / (2 * part["n_keys"].map(math.log)) ** 0.5
     _line(axes, part.assign(excess=excess), "excess", 1.0, style.DOTTED)
 
 
-def _line(axes, part, column: str, level: float, dash, least_keys: int = 1) -> None:
+def _line(axes: Axes, part: pd.DataFrame, column: str, level: float, dash, least_keys: int = 1) -> None:
     """Draw where a column passes a level, light on a dark casing; nothing where it does not pass it."""
     import numpy as np
 
@@ -174,7 +183,7 @@ def _line(axes, part, column: str, level: float, dash, least_keys: int = 1) -> N
         )  # fmt: skip
 
 
-def _models(axes, part, named: bool) -> None:
+def _models(axes: Axes, part: pd.DataFrame, named: bool) -> None:
     """Mark published models."""
     inside = {name: place for name, place in _MODELS.items() if _inside(part, place)}
     if not inside:
@@ -198,12 +207,12 @@ def _models(axes, part, named: bool) -> None:
             axes.annotate(name, place, (-5, 0), textcoords="offset points", **look)
 
 
-def _inside(part, place) -> bool:
+def _inside(part: pd.DataFrame, place: Any) -> bool:
     spans = ((part[column].min(), part[column].max()) for column in ("d_k", "n_keys"))
     return all(low <= value <= high for (low, high), value in zip(spans, place, strict=True))
 
 
-def _legend() -> list:
+def _legend() -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patheffects import Normal, Stroke
 
@@ -218,13 +227,13 @@ def _legend() -> list:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_frontier(frames["freezing_frontier"]), *_known(table), *_rules(table), *_kept(frames["entropy_scale"]))
     return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _caption(table) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     exact = table[table["kind"] == "exact"]
     models = [
         Sentence("caption.model", {"name": name, "d_k": numbers.count(d_k), "n": numbers.count(n)})
@@ -235,7 +244,7 @@ def _caption(table) -> tuple[Sentence, ...]:
     return Sentence("caption.all"), *marks, *_checked(table)
 
 
-def _checked(table) -> tuple[Sentence, ...]:
+def _checked(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say how far simulated cells are from the exact values, in standard errors."""
     cells = table[table["kind"] == "simulated"]
     if cells.empty:
@@ -248,20 +257,20 @@ def _checked(table) -> tuple[Sentence, ...]:
     return (Sentence("caption.checked", values),)
 
 
-def _span(values) -> object:
+def _span(values: Any) -> object:
     """Spell the range of some values, or the one value that they are."""
     found = (numbers.significant(float(f"{value:.2g}"), 2) for value in (min(values), max(values)))
     return speaking.ends(dict.fromkeys(found))
 
 
-def _cells(table):
+def _cells(table: pd.DataFrame):
     """Yield each scale rule with its exact cells of more than two keys, and which of them are frozen."""
     for rule in style.scalings(table["scaling"]):
         cells = table[(table["kind"] == "exact") & (table["scaling"] == rule) & (table["n_keys"] > 2)]
         yield rule, cells, cells["participation"] >= _HALF
 
 
-def _alt(table) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     parts = []
     for rule, cells, frozen in _cells(table):
         share = _span(cells.loc[cells["d_k"] == cells["d_k"].max(), "effective_share"])
@@ -286,7 +295,7 @@ def _frontier(frontier) -> tuple[Sentence, ...]:
     return (Sentence("reading.frontier", values),)
 
 
-def _known(table) -> tuple[Sentence, ...]:
+def _known(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Count the marked models that are frozen without a scale."""
     half = table[table["kind"] == "half frozen"]
     exact = table[table["kind"] == "exact"]
@@ -303,7 +312,7 @@ def _known(table) -> tuple[Sentence, ...]:
     )
 
 
-def _rules(table):
+def _rules(table: pd.DataFrame):
     """Say for each other rule whether anything of it is frozen, and how uniform it is in wide heads."""
     for rule, cells, frozen in _cells(table):
         wide = cells[cells["d_k"] >= _WANTED_D_K]

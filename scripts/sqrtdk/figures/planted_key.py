@@ -1,11 +1,22 @@
 """Figure: the softmax weight of one key aligned with the query, against the number of keys."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 12
 INPUTS = ("planted_key", "planted_capacity")
@@ -18,7 +29,7 @@ _UNDECIDED = 0.999
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per number of keys and rule, and for the largest weight, with intervals and capacities."""
     table = frames["planted_key"]
     if table.empty:
@@ -33,7 +44,7 @@ def data(frames):
     return table
 
 
-def _series(table) -> list:
+def _series(table: pd.DataFrame) -> list[Any]:
     """Return (rows, look) for each scale rule, and for the share of rows in which the planted key is the largest."""
     weights = table[table["measure"] == "weight"]
     found = [(weights[weights["scaling"] == rule], style.scaling(rule)) for rule in style.scalings(weights["scaling"])]
@@ -41,7 +52,7 @@ def _series(table) -> list:
 
 
 @saving.styled(data, "No planted key was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a column for each d_k and a row for each correlation: exact curves, simulated points, capacities."""
     widths, cosines = sorted(selection.order(table["d_k"])), sorted(selection.order(table["rho"]), reverse=True)
     figure = panels.figure(1.05 + 1.75 * len(cosines), max(style.WIDTH, 1.85 * len(widths)))
@@ -72,7 +83,7 @@ def draw(table, frames):
     return figure
 
 
-def _capacity(axes, part, look, last: int) -> list:
+def _capacity(axes: Axes, part: pd.DataFrame, look: Look, last: int) -> list[Any]:
     """Mark where a curve passes one half; return (text, look) where that is beyond the axis."""
     capacity = part["capacity"].dropna()
     if look is _RETRIEVED or capacity.empty:
@@ -93,7 +104,7 @@ def _capacity(axes, part, look, last: int) -> list:
     return []
 
 
-def _n_keys_axis(row, values) -> None:
+def _n_keys_axis(row: Any, values: Any) -> None:
     powers = [power for power in range(4, 61, 4) if values.min() <= 2**power <= values.max()]
     for axes in row:
         axes.set_xscale("log", base=2)
@@ -104,14 +115,14 @@ def _n_keys_axis(row, values) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     lead = Sentence("reading.lead", {"rho": f"{table['rho'].max():g}"})
     reading = (lead, *_normalisers(table), *_rule_of_thumb(table), *_others(table), *_agreement(table))
     return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _caption(table) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     seen = table[table["estimate"].notna()]
     if seen.empty:
         return Sentence("caption.all"), Sentence("caption.none")
@@ -120,14 +131,14 @@ def _caption(table) -> tuple[Sentence, ...]:
     return Sentence("caption.all"), markers, *error
 
 
-def _ends(table, rule: str, rho: float):
+def _ends(table: pd.DataFrame, rule: str, rho: float):
     """Return the lines of the capacity of a rule at the smallest and the largest width, or None."""
     rows = table[(table["scaling"] == rule) & (table["rho"] == rho) & table["capacity"].notna()]
     rows = rows.drop_duplicates("d_k")
     return selection.ends(rows, "d_k") if len(rows) > 1 else None
 
 
-def _normalisers(table):
+def _normalisers(table: pd.DataFrame):
     """Say of 1/√d_k and 1/d_k what stays fixed from the narrowest to the widest head, and what the capacity does."""
     from sqrtdk.variants.notation import parse
 
@@ -155,7 +166,7 @@ def _move(first: float, last: float) -> Sentence:
     return Sentence(f"move.{'stays' if first == last else 'goes'}", {"first": first, "last": last})
 
 
-def _rule_of_thumb(table) -> tuple[Sentence, ...]:
+def _rule_of_thumb(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say how far off the capacity e^(ρ√d_k − ½) is."""
     rows = table[(table["scaling"] == _NOISE) & table["capacity"].notna() & table["formula"].notna()]
     if rows.empty:
@@ -165,7 +176,7 @@ def _rule_of_thumb(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.thumb", {"worst": numbers.significant(worst, 3)}),)
 
 
-def _others(table) -> tuple[Sentence, ...]:
+def _others(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say what the capacity is without a scale, and at other correlations."""
     parts = []
     for rho in sorted(selection.order(table["rho"]), reverse=True):
@@ -178,7 +189,7 @@ def _others(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.unscaled", {"parts": Listing(tuple(parts), "semicolon")}),) if parts else ()
 
 
-def _agreement(table) -> tuple[Sentence, ...]:
+def _agreement(table: pd.DataFrame) -> tuple[Sentence, ...]:
     told = table[(table["se"] > 0) & (table["theory"] < _UNDECIDED)]
     inside = int(selection.covers(told["low"], told["high"], told["theory"]).sum())
     if told.empty:
@@ -186,7 +197,7 @@ def _agreement(table) -> tuple[Sentence, ...]:
     return speaking.coverage(inside, len(told), Sentence("mean"), "points"), Sentence("reading.together")
 
 
-def _alt(table) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     widths = sorted(selection.order(table["d_k"]))
     d_k, rho = nearest(widths, 64), table["rho"].max()
     parts = []

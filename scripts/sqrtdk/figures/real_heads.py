@@ -1,10 +1,21 @@
 """Figure: the heads of trained networks, whose scaled logits need not have variance 1."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 19
 INPUTS = ("real_heads",)
@@ -16,7 +27,7 @@ _QUANTITIES = {
 }
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per head: both quantities with 95 % intervals (Student's t, jackknife over runs of tokens)."""
     from sqrtdk.heads.enumeration import RUNS
 
@@ -34,7 +45,7 @@ def data(frames):
 
 
 @saving.styled(data, "No activations of trained heads were given to this run, so no trained head is shown.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw every head in its layer, dodged sideways, on two log panels with 1 marked."""
     figure = panels.figure(5.0)
     grid = figure.subplots(2, 1, sharex=True)
@@ -65,7 +76,7 @@ def _places(heads, place: int):
     return place + np.linspace(-0.36, 0.36, len(heads)) if len(heads) > 1 else np.array([float(place)])
 
 
-def _draw_layer(axes, heads, name: str, place: int, look) -> None:
+def _draw_layer(axes: Axes, heads, name: str, place: int, look: Look) -> None:
     x = _places(heads, place)
     panels.points(axes, x, heads[name], heads[f"{name}_low"], heads[f"{name}_high"], look, size=3.2)
     middle = heads[name].median()
@@ -81,7 +92,7 @@ def _draw_layer(axes, heads, name: str, place: int, look) -> None:
     )
 
 
-def _limits(axes, table, name: str) -> None:
+def _limits(axes: Axes, table: pd.DataFrame, name: str) -> None:
     seen = selection.finite(table[[name, f"{name}_low", f"{name}_high"]])
     seen = seen[seen > 0]
     low, high = min(seen.min(initial=1.0), 1.0) / 1.25, max(seen.max(initial=1.0), 1.0) * 1.35
@@ -89,7 +100,7 @@ def _limits(axes, table, name: str) -> None:
     panels.log_ticks(axes)
 
 
-def _label_extremes(axes, table, name: str, groups) -> None:
+def _label_extremes(axes: Axes, table: pd.DataFrame, name: str, groups: Any) -> None:
     """Name the highest and the lowest head."""
     top, bottom = table[name].idxmax(), table[name].idxmin()
     for row, above in [(top, True)] + [(bottom, False)] * (top != bottom):
@@ -108,7 +119,7 @@ def _label_extremes(axes, table, name: str, groups) -> None:
         )
 
 
-def _layer_axis(axes, groups, several: bool) -> None:
+def _layer_axis(axes: Axes, groups: Any, several: bool) -> None:
     axes.set_xlim(-0.6, len(groups) - 0.4)
     step = max(1, -(-len(groups) // 16))
     axes.set_xticks(range(0, len(groups), step), [str(layer) for _, layer in groups[::step]])
@@ -121,13 +132,13 @@ def _layer_axis(axes, groups, several: bool) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_spread(table), *_independence(table))
     return Description((_caption(table),), (_alt(table),), reading, (Sentence("caveat"),))
 
 
-def _caption(table) -> Sentence:
+def _caption(table: pd.DataFrame) -> Sentence:
     parts = []
     for dump, heads in table.groupby("dump", sort=False):
         first = heads.iloc[0]
@@ -144,7 +155,7 @@ def _caption(table) -> Sentence:
     return Sentence("caption.all", {"dumps": Listing(tuple(parts))})
 
 
-def _range(table, name: str) -> Sentence:
+def _range(table: pd.DataFrame, name: str) -> Sentence:
     values = {"median": numbers.significant(table[name].median())}
     for end, row in (("low", table.loc[table[name].idxmin()]), ("high", table.loc[table[name].idxmax()])):
         values[end] = numbers.with_error(row[name], row[f"{name}_se"])
@@ -152,13 +163,13 @@ def _range(table, name: str) -> Sentence:
     return Sentence("range", values)
 
 
-def _alt(table) -> Sentence:
+def _alt(table: pd.DataFrame) -> Sentence:
     heads = speaking.counted(len(table), "shared.heads")
     spread, ratio = (_range(table, name) for name in _QUANTITIES)
     return Sentence("alt", {"heads": heads, "spread": spread, "ratio": ratio})
 
 
-def _spread(table):
+def _spread(table: pd.DataFrame):
     """Say whether the logits of a row are spread as the argument for the scale assumes."""
     name, total = "within_row_logit_std", len(table)
     inside = int(selection.covers(table[f"{name}_low"], table[f"{name}_high"], 1.0).sum())
@@ -169,7 +180,7 @@ def _spread(table):
     yield Sentence(f"reading.spread_is.{'lost' if inside < total / 2 else 'kept'}")
 
 
-def _independence(table):
+def _independence(table: pd.DataFrame):
     """Say on which side of the independence formula the variance lies."""
     name, total = "independence_ratio", len(table)
     low, high = int((table[f"{name}_high"] < 1).sum()), int((table[f"{name}_low"] > 1).sum())

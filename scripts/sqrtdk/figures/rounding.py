@@ -1,11 +1,20 @@
 """Figure: errors of softmax in floating-point formats of few bits, and exponentials that overflow."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 NUMBER = 16
 INPUTS = ("rounding",)
@@ -28,7 +37,7 @@ _HIDDEN = 0.1
 _LEAST = 0.001
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point with its panel: errors of rows of weights, and shares of exponentials that overflow."""
     table = frames["rounding"]
     if table.empty:
@@ -42,7 +51,7 @@ def data(frames):
 
 
 @saving.styled(data, "No rounding was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a column for each scale rule and a row for each place of rounding; errors on a log axis."""
     rules = style.scalings(table["scaling"])
     looks = style.sequence(selection.order([*_LABELS, *table["format"]]))
@@ -83,7 +92,7 @@ def draw(table, frames):
 _THEORY = style.Look("exact", style.INK, "", style.DOTTED)
 
 
-def _limits(grid, rows, table) -> None:
+def _limits(grid: Any, rows: pd.DataFrame, table: pd.DataFrame) -> None:
     for row, (place, _) in zip(grid, rows, strict=True):
         seen = selection.finite(table.loc[table["rounded"] == place, ["estimate"]])
         if place == _MARKED:
@@ -93,7 +102,7 @@ def _limits(grid, rows, table) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     values = {
         "n_keys": speaking.counts(selection.order(table["n_keys"])),
@@ -103,16 +112,16 @@ def describe(table, frames) -> Description:
     return Description((Sentence("caption", values),), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _ends(table, place: str, rule: str, name: str):
+def _ends(table: pd.DataFrame, place: str, rule: str, name: str):
     rows = table[(table["rounded"] == place) & (table["scaling"] == rule) & (table["format"] == name)]
     return selection.ends(rows, "d_k")
 
 
-def _move(ends) -> Sentence:
+def _move(ends: pd.DataFrame) -> Sentence:
     return speaking.move(ends, "d_k", small=0.1)
 
 
-def _formats(table) -> list[str]:
+def _formats(table: pd.DataFrame) -> list[str]:
     return selection.order(table["format"])
 
 
@@ -120,7 +129,7 @@ def _label(name: str) -> str:
     return _LABELS.get(name, name)
 
 
-def _alt(table) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     parts = []
     for place, _ in _ROWS:
         for rule in style.scalings(table["scaling"]):
@@ -136,13 +145,13 @@ def _alt(table) -> tuple[Sentence, ...]:
     return Sentence("alt.all", {"widths": speaking.span(table["d_k"])}), *parts
 
 
-def _at(table, place: str, rule: str, name: str, d_k: int):
+def _at(table: pd.DataFrame, place: str, rule: str, name: str, d_k: int):
     rows = table[(table["rounded"] == place) & (table["scaling"] == rule) & (table["format"] == name)]
     rows = rows[rows["d_k"] == d_k]
     return rows.iloc[0] if len(rows) else None
 
 
-def _growth(table) -> tuple[Sentence, ...]:
+def _growth(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Compare the error of rounded logits with and without the scale, at the usual width."""
     d_k = nearest(table["d_k"], _WANTED_D_K)
     parts, ratios = [], []
@@ -161,7 +170,7 @@ def _growth(table) -> tuple[Sentence, ...]:
     return (Sentence(f"reading.growth.{verdict}", values | {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _weights(table) -> tuple[Sentence, ...]:
+def _weights(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say how the error of rounded weights moves where there is no scale."""
     moves = {name: _ends(table, "probabilities", "none", name) for name in _formats(table)}
     parts = tuple(
@@ -172,7 +181,7 @@ def _weights(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.weights", {"parts": Listing(parts, "semicolon")}),) if parts else ()
 
 
-def _overflow(table) -> tuple[Sentence, ...]:
+def _overflow(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say at which widths exponentials overflow."""
     parts = []
     for rule in style.scalings(table["scaling"]):
@@ -192,7 +201,7 @@ def _overflow(table) -> tuple[Sentence, ...]:
     return (Sentence("reading.overflow", values),) if parts else ()
 
 
-def _coverage(table) -> Sentence:
+def _coverage(table: pd.DataFrame) -> Sentence:
     known = table[(table["rounded"] == _MARKED) & table["exact"].notna() & (table["estimate"] > _LEAST)]
     known = known[known["se"] > 0]
     inside = int((abs(known["estimate"] - known["exact"]) <= known["half_width"]).sum())

@@ -1,11 +1,20 @@
 """Figure: how softmax saturates with d_k, for each number of keys and each scale rule."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 NUMBER = 7
 INPUTS = ("softmax_saturation",)
@@ -17,7 +26,7 @@ _WANTED_N_KEYS = 64
 _USUAL = "1/sqrt(d_k)"
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point with its panel: three measures of the ensemble in front, and one of all ensembles."""
     import pandas as pd
 
@@ -37,7 +46,7 @@ def data(frames):
 
 
 @saving.styled(data, "No softmax was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a column for each scale rule and a row for each measure; all ensembles in the last row."""
     rules = style.scalings(table["scaling"])
     measures = [measure for measure in _MEASURES if measure in set(table["panel"])]
@@ -78,7 +87,7 @@ def draw(table, frames):
 _THEORY = style.Look("theory", style.INK, "", style.DOTTED)
 
 
-def _row_label(name: str, table) -> str:
+def _row_label(name: str, table: pd.DataFrame) -> str:
     if name != "ensembles":
         return {"saturated_share": "share of rows\nwith a weight\nabove 0.99"}.get(name, style.measure(name))
     n = table.loc[table["panel"] == "ensembles", "n_keys"].iloc[0]
@@ -86,7 +95,7 @@ def _row_label(name: str, table) -> str:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     rules = style.scalings(table["scaling"])
     n = nearest(table["n_keys"], _WANTED_N_KEYS)
@@ -94,7 +103,7 @@ def describe(table, frames) -> Description:
     return Description(_caption(table, n), _alt(table, rules, n), reading, (Sentence("caveat"),))
 
 
-def _caption(table, n: int) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame, n: int) -> tuple[Sentence, ...]:
     every, worst = table.loc[table["panel"] == "ensembles", "ensemble"], table["se"].max()
     front = table.loc[table["panel"] != "ensembles", "ensemble"].iloc[0]
     n_keys = speaking.counts(sorted(selection.order(table["n_keys"])))
@@ -109,14 +118,14 @@ def _caption(table, n: int) -> tuple[Sentence, ...]:
     return tuple(found)
 
 
-def _ends(table, panel: str, rule: str, n: int, ensemble: str | None = None):
+def _ends(table: pd.DataFrame, panel: str, rule: str, n: int, ensemble: str | None = None):
     rows = table[(table["panel"] == panel) & (table["scaling"] == rule) & (table["n_keys"] == n)]
     if ensemble is not None:
         rows = rows[rows["ensemble"] == ensemble]
     return selection.ends(rows[rows["estimate"].notna()], "d_k")
 
 
-def _moves(table, panel: str, rules, n: int) -> Listing:
+def _moves(table: pd.DataFrame, panel: str, rules: Sequence[str], n: int) -> Listing:
     """Say for each scale rule how a measure moves from the narrowest to the widest head."""
     found = {rule: _ends(table, panel, rule, n) for rule in rules}
     moves = [
@@ -127,19 +136,19 @@ def _moves(table, panel: str, rules, n: int) -> Listing:
     return Listing(tuple(moves), "semicolon")
 
 
-def _alt(table, rules, n: int) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:
     found = {panel: _moves(table, panel, rules, n) for panel in _MEASURES}
     measures = [Sentence(f"alt.{panel}", {"moves": moves}) for panel, moves in found.items() if moves.items]
     return Sentence("alt.all", {"span": speaking.widths(table["d_k"]), "n": numbers.count(n)}), *measures
 
 
-def _saturates(table, rules, n: int) -> tuple[Sentence, ...]:
+def _saturates(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:
     moves = _moves(table, "max_weight", rules, n)
     values = {"n": numbers.count(n), "span": speaking.widths(table["d_k"]), "moves": moves}
     return (Sentence("reading.moves", values),) if moves.items else ()
 
 
-def _keys(table, rules) -> tuple[Sentence, ...]:
+def _keys(table: pd.DataFrame, rules: Sequence[str]) -> tuple[Sentence, ...]:
     """Say where the mean largest weight passes one half, for each scale rule and number of keys."""
     found, rising = [], True
     for rule in rules:
@@ -159,7 +168,7 @@ def _keys(table, rules) -> tuple[Sentence, ...]:
     return *found, *((Sentence("reading.rising"),) if rising else ())
 
 
-def _ensembles(table, rules, n: int) -> tuple[Sentence, ...]:
+def _ensembles(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:
     """Name the ensembles that the usual scale does not keep from saturating."""
     every = table[(table["panel"] == "ensembles") & (table["scaling"] == _USUAL)]
     names = selection.order(every["ensemble"])

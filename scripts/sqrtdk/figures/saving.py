@@ -1,12 +1,20 @@
 """A figure as SVG, PDF or PNG: the same bytes in every run, folder and user account."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import io
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, style
 from sqrtdk.figures.targets import TARGETS, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 _DPI = 200
 _NO_METADATA = {
@@ -80,7 +88,7 @@ def styled(data, nothing: str):
 
     def decorated(draw):
         @functools.wraps(draw)
-        def drawn(frames, target: Target = TARGETS["report"]):
+        def drawn(frames: Mapping[str, pd.DataFrame], target: Target = TARGETS["report"]):
             with settings():
                 table = data(frames)
                 figure = panels.statement(nothing) if table.empty else draw(table, frames)
@@ -97,14 +105,14 @@ def styled(data, nothing: str):
     return decorated
 
 
-def _settle(figure) -> None:
+def _settle(figure: Figure) -> None:
     """Round the places of axes: the solver of the layout may end on another last digit in another run."""
     for axes in figure.get_axes():
         place = axes.get_position(original=True)
         axes.set_position([round(value, 6) for value in place.bounds], which="original")
 
 
-def save(figure, kind: str, target: Target = TARGETS["report"]) -> bytes:
+def save(figure: Figure, kind: str, target: Target = TARGETS["report"]) -> bytes:
     """Return the bytes of a figure as `svg`, `pdf` or `png` in the size of its target, without metadata.
 
     SVG is transparent, for pages of any colour; PDF and PNG are white. No date enters, and ids come from a fixed salt.
@@ -128,14 +136,14 @@ def _clips_by_order(content: bytes) -> bytes:
     """Name clip paths by their order of use: matplotlib names them by places in memory, other in each run."""
     names: dict[bytes, bytes] = {}
 
-    def named(match: re.Match) -> bytes:
+    def named(match: re.Match[str]) -> bytes:
         return match[1] + names.setdefault(match[2], b"clip%d" % len(names)) + match[3]
 
     return re.sub(rb'(url\(#|<clipPath id=")(p[0-9a-f]{10})(\)|")', named, content)
 
 
 def _scaled_svg(content: bytes, scale: float) -> bytes:
-    def scaled(match: re.Match) -> str:
+    def scaled(match: re.Match[str]) -> str:
         return f'{match[1]}="{float(match[2]) * scale:.4f}pt"'
 
     head, tag, rest = content.decode().partition("<svg ")

@@ -1,9 +1,20 @@
 """Figure: the distribution of Gaussian scores against its exact law."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 4
 INPUTS = ("score_histograms",)
@@ -24,7 +35,7 @@ def _shown(widths: list[int]) -> list[int]:
     return sorted(widths)[::step]
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per finite bin of the widths that are drawn, then one per width for the distances.
 
     panel `density`: measured density, exact density averaged over the bin, and the normal's; scores are in units of
@@ -45,12 +56,12 @@ def data(frames):
     return pd.concat([*parts, pd.DataFrame(distances)], ignore_index=True)
 
 
-def _ours(table):
+def _ours(table: pd.DataFrame):
     """Return the histograms of independent standard Gaussian components: the ensemble of that name, or the first."""
     return table if table.empty else table[table["ensemble"] == selection.front(table)]
 
 
-def _density(d_k: int, bins):
+def _density(d_k: int, bins: Any):
     import numpy as np
 
     from sqrtdk.sampling.densities import gaussian_cumulative, score_gaussian
@@ -75,7 +86,7 @@ def _density(d_k: int, bins):
     return part
 
 
-def _distance(d_k: int, bins) -> dict:
+def _distance(d_k: int, bins: Any) -> dict[str, Any]:
     from sqrtdk.sampling.densities import normal_distance, normal_distance_law
 
     inner = bins[bins["high"].abs() < float("inf")]
@@ -86,7 +97,7 @@ def _distance(d_k: int, bins) -> dict:
     return row | {"law_distance": normal_distance_law() / d_k}
 
 
-def _merged(bins):
+def _merged(bins: Any):
     """Return at most `_MOST_BINS` finite bins in a row, from equal narrow ones, and an open bin at either end.
 
     The table leaves out empty bins; here they are bins with a count of 0. Edges stand at multiples of the new width.
@@ -113,20 +124,20 @@ def _merged(bins):
     return merged
 
 
-def _normal(score):
+def _normal(score: np.ndarray):
     from scipy.special import ndtr
 
     return ndtr(score)
 
 
-def _normal_quantile(share):
+def _normal_quantile(share: Any):
     from scipy.special import ndtri
 
     return ndtri(share)
 
 
 @saving.styled(data, "No histogram of scores with a known exact law was made.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw one panel per width on a log axis, then the quantiles and the distance from the normal law."""
     bins = table[table["panel"] == "density"]
     widths = selection.order(bins["d_k"])
@@ -152,7 +163,7 @@ def draw(table, frames):
     return figure
 
 
-def _draw_quantiles(axes, bins, widths) -> None:
+def _draw_quantiles(axes: Axes, bins: Any, widths) -> None:
     """Draw measured against exact quantiles, and where a normal score would lie."""
     import numpy as np
 
@@ -177,7 +188,7 @@ def _draw_quantiles(axes, bins, widths) -> None:
     axes.legend(handles=[panels.key(looks[d_k], label=f"dₖ = {d_k}", markersize=3) for d_k in widths], fontsize=8)
 
 
-def _draw_distances(axes, distances) -> None:
+def _draw_distances(axes: Axes, distances: Any) -> None:
     """Draw the largest distance of the cumulative law from the normal one against d_k."""
     import numpy as np
 
@@ -194,7 +205,7 @@ def _draw_distances(axes, distances) -> None:
     axes.legend(handles=keys, loc="upper right", fontsize=8)
 
 
-def _law(distances) -> float:
+def _law(distances: Any) -> float:
     return float((distances["law_distance"] * distances["d_k"]).iloc[0])
 
 
@@ -203,11 +214,11 @@ _EXACT = style.Look("exact law", "#d55e00", "", style.SOLID)
 _NORMAL = style.Look("normal, same variance", style.INK, "", style.DASHED)
 
 
-def _legend() -> list:
+def _legend() -> list[Any]:
     return [panels.key(_MEASURED, line=False), panels.key(_EXACT), panels.key(_NORMAL, alpha=style.MUTED)]
 
 
-def _limits(axes, table) -> float:
+def _limits(axes: Axes, table: pd.DataFrame) -> float:
     """Set the ranges that all panels share, from what was counted, and return the reach in standard deviations."""
     seen = table[table["density"] > 0]
     reach = min(max(seen["high"].max(), -seen["low"].min()), _WIDEST) if len(seen) else 5.0
@@ -217,7 +228,7 @@ def _limits(axes, table) -> float:
     return reach
 
 
-def _draw_width(axes, bins, d_k: int, reach: float) -> None:
+def _draw_width(axes: Axes, bins: Any, d_k: int, reach: float) -> None:
     import numpy as np
 
     from sqrtdk.sampling.densities import gaussian_density
@@ -240,7 +251,7 @@ def _draw_width(axes, bins, d_k: int, reach: float) -> None:
     axes.plot(score, exact, color=_EXACT.colour, linewidth=1.1, label="_theory")
 
 
-def _distances(table):
+def _distances(table: pd.DataFrame):
     """Return, for each width, the largest distance between cumulative shares: measured to exact, normal to exact."""
     rows = {}
     for d_k, bins in table[table["panel"] == "density"].groupby("d_k", sort=True):
@@ -254,7 +265,7 @@ def _distances(table):
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     rows, distances = table[table["panel"] == "distance"], _distances(table)
     reading = (*_reading(distances), *_rate(rows))
@@ -262,7 +273,7 @@ def describe(table, frames) -> Description:
     return Description((_caption(table, rows, distances),), (_alt(distances),), reading, (caveat,))
 
 
-def _caption(table, rows, distances) -> Sentence:
+def _caption(table: pd.DataFrame, rows: pd.DataFrame, distances: Any) -> Sentence:
     samples = [
         Sentence("caption.scores", {"n": numbers.count(n), "d_k": numbers.count(d_k)})
         for d_k, (_, _, n) in distances.items()
@@ -272,7 +283,7 @@ def _caption(table, rows, distances) -> Sentence:
     return Sentence("caption.all", values | {"samples": Listing(tuple(samples)), "law": law})
 
 
-def _alt(distances) -> Sentence:
+def _alt(distances: Any) -> Sentence:
     parts = [
         Sentence(
             "alt.at",
@@ -287,7 +298,7 @@ def _alt(distances) -> Sentence:
     return Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")})
 
 
-def _reading(distances):
+def _reading(distances: Any):
     """Say which law the simulated scores follow, and how the normal one approaches it."""
     fits = [d_k for d_k, (measured, normal, _) in distances.items() if measured < normal / 3]
     fails = [d_k for d_k in distances if d_k not in fits]
@@ -304,7 +315,7 @@ def _reading(distances):
         yield Sentence("reading.closer", values | {"low": numbers.count(widths[0]), "high": numbers.count(widths[-1])})
 
 
-def _rate(distances):
+def _rate(distances: Any):
     """Say how fast the exact law approaches the normal one, and from where on its limiting law is good."""
     apart = (distances["exact_distance"] / distances["law_distance"] - 1).abs()
     good = distances["d_k"][apart < 0.01]
@@ -314,7 +325,7 @@ def _rate(distances):
         yield Sentence("reading.rate", values | {"last": numbers.significant(distances["exact_distance"].iloc[-1], 2)})
 
 
-def _share_outside(table) -> float:
+def _share_outside(table: pd.DataFrame) -> float:
     """Return the share of scores beyond the outermost bins."""
     bins = table[table["panel"] == "density"]
     outside = bins.loc[bins["density"].isna(), "count"].sum()

@@ -1,39 +1,47 @@
 """Rows of result tables that figures draw, and what their words tell apart."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import style
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ENUMERATED = "enumerated"
 
 
-def simulated(moments):
+def simulated(moments: pd.DataFrame):
     """Return the rows of simulated ensembles that have a variance, without the real heads, as a new frame."""
     if moments.empty:
         return moments
     return moments[moments["stopped_by"] != _ENUMERATED].reset_index(drop=True)
 
 
-def order(column) -> list:
+def order(column: Any) -> list[Any]:
     """Return the values of a column in order of first appearance, which is the order of the configuration."""
     return list(dict.fromkeys(column))
 
 
-def front(table) -> str:
+def front(table: pd.DataFrame) -> str:
     """Return the ensemble that a figure shows in front: the Gaussian, else the first."""
     names = order(table["ensemble"])
     return "gaussian" if "gaussian" in names else names[0]
 
 
-def truth(column):
+def truth(column: Any):
     """Return a column of true/false, read as text or as truth values, as booleans; an empty cell is false."""
     return column.map(lambda value: str(value).lower() == "true").astype(bool)
 
 
-def covers(low, high, value):
+def covers(low: float, high: float, value: Any):
     """Say where an interval holds a value; false where one of the three is missing."""
     return (low <= value) & (value <= high)
 
 
-def finite(table):
+def finite(table: pd.DataFrame):
     """Return all finite numbers of some columns as one flat array."""
     import numpy as np
 
@@ -41,12 +49,12 @@ def finite(table):
     return values[np.isfinite(values)]
 
 
-def labels(names) -> list[str]:
+def labels(names: Sequence[str]) -> list[str]:
     """Return the labels of ensembles."""
     return [style.ensemble_label(name) for name in names]
 
 
-def ends(rows, by: str):
+def ends(rows: pd.DataFrame, by: str):
     """Return the first and the last row in the order of a column; None where there is no row."""
     rows = rows.sort_values(by)
     return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None

@@ -1,12 +1,19 @@
 """The words beside a figure in one language, from what its module says of the numbers."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import selection, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.statistics import intervals, shares
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence, decode, encode, with_keys
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PARTS = ("caption", "alt", "reading", "caveat")
 SHARED = "shared."
@@ -18,7 +25,7 @@ def described(data):
 
     def decorated(describe):
         @functools.wraps(describe)
-        def description(frames) -> Description:
+        def description(frames: Mapping[str, pd.DataFrame]) -> Description:
             table, nothing = data(frames), (Sentence("nothing"),)
             return Description(nothing, nothing, nothing) if table.empty else describe(table, frames)
 
@@ -27,7 +34,7 @@ def described(data):
     return decorated
 
 
-def record(description: Description) -> dict:
+def record(description: Description) -> dict[str, Any]:
     """Return a description as plain data, without a language."""
     return {part: [encode(one) for one in getattr(description, part)] for part in PARTS}
 
@@ -42,13 +49,13 @@ def speak(say, name: str, sentences) -> str:
     return say.text("lists.between_sentences").join(say.plain(one.key, **one.values) for one in found)
 
 
-def words(say, name: str, parts: dict) -> dict[str, str]:
+def words(say, name: str, parts: dict[str, Any]) -> dict[str, str]:
     """Return title, question and all parts of a record as plain text."""
     heads = {part: speak(say, name, [Sentence(part)]) for part in ("title", "question")}
     return heads | {part: speak(say, name, parts[part]) for part in PARTS}
 
 
-def counts(values) -> Listing:
+def counts(values: Any) -> Listing:
     """Return whole numbers as a listing: 16, 64 and 256."""
     return Listing(tuple(numbers.count(value) for value in values))
 
@@ -59,7 +66,7 @@ def ends(texts) -> object:
     return texts[0] if len(texts) == 1 else Sentence("shared.range", {"low": texts[0], "high": texts[-1]})
 
 
-def span(values) -> object:
+def span(values: Any) -> object:
     """Return the range of whole numbers: 64, or 64 to 4096."""
     return ends(dict.fromkeys(numbers.count(value) for value in (min(values), max(values))))
 
@@ -118,7 +125,7 @@ def few(items, most: int = 6) -> Listing:
     return Listing(tuple(items))
 
 
-def widths(values) -> Sentence:
+def widths(values: Any) -> Sentence:
     """Return the widths of heads that a figure spans: from d_k = 1 to 4096, or at d_k = 64."""
     low, high = min(values), max(values)
     spelled = {"low": numbers.count(low), "high": numbers.count(high)}

@@ -8,10 +8,11 @@ import contextlib
 import dataclasses
 import itertools
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 INK = "#1a1a1a"
 FAINT = 0.13
@@ -35,7 +36,7 @@ class Look:
     label: str
     colour: str
     marker: str
-    dash: tuple
+    dash: tuple[Any, ...]
 
 
 # In the order of their looks, which readers know: no name is ever moved. Any other takes a free look by its spelling.
@@ -90,7 +91,7 @@ _labels: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingPro
 class UnknownKey(KeyError):
     """A scale rule, measure or series that this module has no look for."""
 
-    def __init__(self, kind: str, key: str, known):
+    def __init__(self, kind: str, key: str, known) -> None:
         super().__init__(key)
         self.message = f"no style for the {kind} {key!r}; styles exist for {', '.join(known)}"
 
@@ -98,7 +99,7 @@ class UnknownKey(KeyError):
         return self.message
 
 
-def _look_up(kind: str, table: dict, key: str):
+def _look_up(kind: str, table: dict[str, Any], key: str):
     if key not in table:
         raise UnknownKey(kind, key, table)
     return table[key]
@@ -178,7 +179,7 @@ def scaling_words(name: str) -> str:
     return _SCALING_WORDS.get(name) or f"with {scaling(name).label}"
 
 
-def scalings(names) -> list[str]:
+def scalings(names: Sequence[str]) -> list[str]:
     """Return the scale rules present, in the order in which figures show them; an unknown one raises UnknownKey."""
     present = list(dict.fromkeys(names))
     for name in present:
@@ -191,7 +192,7 @@ def measure(name: str) -> str:
     return _look_up("measure", _MEASURES, name)
 
 
-def sequence(values: list) -> dict:
+def sequence(values: list[Any]) -> dict[str, Any]:
     """Return looks for an ordered quantity such as the number of keys: ordered colours, different marks."""
     last = max(len(values) - 1, 1)
     return {

@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 _TOKEN = re.compile(r"[A-Za-z]|-?\d*\.?\d+(?:e-?\d+)?")
 _POINTS = {"M": 1, "L": 1, "Q": 2, "C": 3, "Z": 0}
@@ -43,7 +44,7 @@ def simplified(segments: list[Segment], tolerance: float) -> list[Segment]:
     return kept[:-1]
 
 
-def _fewer(points: list, tolerance: float) -> list:
+def _fewer(points: list[Any], tolerance: float) -> list[Any]:
     """Douglas and Peucker: keep the ends, and the furthest vertex wherever one is too far from the chord."""
     keep, spans = {0, len(points) - 1}, [(0, len(points) - 1)]
     while spans:
@@ -97,7 +98,7 @@ def write(segments: list[Segment], digits: int) -> str:
     return _joined(pieces, digits)
 
 
-def _steps(ends: list, here: tuple[int, int]) -> list[int]:
+def _steps(ends: list[Any], here: tuple[int, int]) -> list[int]:
     return [value - origin for end in ends for value, origin in zip(end, here, strict=True)]
 
 

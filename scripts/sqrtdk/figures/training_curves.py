@@ -1,11 +1,21 @@
 """Figure: the loss that training reaches against the learning rate, for each scale rule and width."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import panels, saving, selection, speaking, style, training_words
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 17
 INPUTS = ("training_curves",)
@@ -15,7 +25,7 @@ _MOST_COLUMNS = 3
 _PLAIN, _SCALED = "none", "1/sqrt(d_k)"
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point: the first experiment of each task and optimiser, then others, at up to three widths."""
     table = frames["training_curves"]
     if table.empty:
@@ -28,14 +38,14 @@ def data(frames):
     return table[keep].reset_index(drop=True)
 
 
-def _widths(values) -> list[int]:
+def _widths(values: Any) -> list[int]:
     """Return up to three widths: the narrowest, the widest and the middle one."""
     widths = sorted(set(values))
     return widths if len(widths) <= _MOST_COLUMNS else [widths[0], widths[len(widths) // 2], widths[-1]]
 
 
 @saving.styled(data, "No model was trained.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a row for each experiment and a column for each width: loss with its interval, hollow where runs failed."""
     looks = training_words.looks(table["scaling"])
     groups = list(table.groupby("experiment", sort=False))
@@ -63,11 +73,11 @@ def draw(table, frames):
     return figure
 
 
-def _short(rows) -> str:
+def _short(rows: pd.DataFrame) -> str:
     return panels.short(training_words.label(rows), 26)
 
 
-def _rates(axes, rates) -> None:
+def _rates(axes: Axes, rates: Any) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
     low, high = min(rates), max(rates)
@@ -83,7 +93,7 @@ def _rates(axes, rates) -> None:
         axes.xaxis.set_major_formatter(panels.tick_text)
 
 
-def _draw_rule(axes, rows, look) -> None:
+def _draw_rule(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
     """Draw a rule's curve; points at which some runs ended no better than guessing are hollow."""
     rows = rows.sort_values("learning_rate")
     if rows.empty:
@@ -97,7 +107,7 @@ def _draw_rule(axes, rows, look) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     groups = [rows for _, rows in table.groupby("experiment", sort=False)]
     return Description(
@@ -105,7 +115,7 @@ def describe(table, frames) -> Description:
     )
 
 
-def _caption(frames, table) -> tuple[Sentence, ...]:
+def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[Sentence, ...]:
     names = tuple(training_words.experiment(rows) for _, rows in table.groupby("experiment", sort=False))
     values = {
         "experiments": Listing(names, "semicolon"),
@@ -119,18 +129,18 @@ def _caption(frames, table) -> tuple[Sentence, ...]:
     return Sentence("caption.all", values), *more
 
 
-def _best(rows):
+def _best(rows: pd.DataFrame):
     return rows.loc[rows["loss"].idxmin()]
 
 
-def _loss(row) -> object:
+def _loss(row: Any) -> object:
     if row["loss_low"] != row["loss_low"]:  # a single seed has no interval
         return numbers.significant(row["loss"], 2)
     spelled = {name: numbers.significant(row[name], 2) for name in ("loss", "loss_low", "loss_high")}
     return Sentence("loss", spelled)
 
 
-def _alt(rows) -> Sentence:
+def _alt(rows: pd.DataFrame) -> Sentence:
     parts = []
     for d_k in _widths(rows["d_k"]):
         best = tuple(
@@ -142,11 +152,11 @@ def _alt(rows) -> Sentence:
     return Sentence("alt.all", values)
 
 
-def _at(row) -> dict:
+def _at(row: Any) -> dict[str, Any]:
     return {"loss": _loss(row), "rate": training_words.rate(row["learning_rate"])}
 
 
-def _reading(rows) -> Sentence:
+def _reading(rows: pd.DataFrame) -> Sentence:
     """Say, for each width, whether the rule without a scale reaches what the scaled one does, and at how many rates."""
     experiment = training_words.experiment(rows)
     found = []

@@ -1,10 +1,20 @@
 """Figure: what happens inside attention while it is trained, with and without the scale."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, training_words
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 18
 INPUTS = ("training",)
@@ -22,7 +32,7 @@ _LINEAR = ("entropy",)
 _SMALLEST = 1e-30
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per point of the first experiment at one width and two rates: mean and interval over seeds."""
     import pandas as pd
 
@@ -44,7 +54,7 @@ def data(frames):
     return pd.DataFrame([row for row in rows if row["n_seeds"]])
 
 
-def _shown(table):
+def _shown(table: pd.DataFrame):
     """Return the runs that are shown: of the first experiment at one width and two rates, the better one first."""
     import pandas as pd
 
@@ -59,7 +69,7 @@ def _steps_shown(steps) -> list[int]:
     return [*steps[:1], *steps[:0:-2]]
 
 
-def _rates(table) -> list[float]:
+def _rates(table: pd.DataFrame) -> list[float]:
     """Return the best rate of the scaled rule, or of the first, and the highest that is at most ten times as large."""
     import numpy as np
 
@@ -72,7 +82,7 @@ def _rates(table) -> list[float]:
     return [best, *higher[-1:]]
 
 
-def _mean(values, linear: bool) -> dict:
+def _mean(values: Any, linear: bool) -> dict[str, Any]:
     """Return the mean over seeds with its interval by Student's t, geometric unless the measure may be 0."""
     import numpy as np
 
@@ -87,7 +97,7 @@ def _mean(values, linear: bool) -> dict:
 
 
 @saving.styled(data, "No model was trained.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a row for each measure and a column for each rate."""
     looks, rates = training_words.looks(table["scaling"]), selection.order(table["learning_rate"])
     figure = panels.figure(1.0 + 1.45 * len(_MEASURES) + 0.24 * -(-len(looks) // 3))
@@ -115,7 +125,7 @@ def draw(table, frames):
     return figure
 
 
-def _steps(axes, steps) -> None:
+def _steps(axes: Axes, steps) -> None:
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
     last = max(max(steps), 1)
     axes.set_xlim(-0.3, last * 1.3)
@@ -125,7 +135,7 @@ def _steps(axes, steps) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     rates = selection.order(table["learning_rate"])
     return Description(
@@ -133,7 +143,7 @@ def describe(table, frames) -> Description:
     )
 
 
-def _caption(frames, table, rates) -> tuple[Sentence, ...]:
+def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame, rates: Any) -> tuple[Sentence, ...]:
     shown = _shown(frames["training"])
     lost = int(selection.truth(shown.loc[shown["step"] == shown["step"].max(), "diverged"]).sum())
     values = {
@@ -146,18 +156,18 @@ def _caption(frames, table, rates) -> tuple[Sentence, ...]:
     return Sentence("caption.all", values), diverged
 
 
-def _ends(table, measure: str, rule: str, rate: float):
+def _ends(table: pd.DataFrame, measure: str, rule: str, rate: float):
     rows = table[(table["measure"] == measure) & (table["scaling"] == rule) & (table["learning_rate"] == rate)]
     rows = rows[rows["n_seeds"] > 0].sort_values("step")
     return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
 
 
-def _move(ends) -> object:
+def _move(ends: pd.DataFrame) -> object:
     spelled = [numbers.significant(row["mean"], 2) for row in ends]
     return speaking.ends(spelled if ends[0]["step"] != ends[1]["step"] else spelled[:1])
 
 
-def _alt(table, rates) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame, rates: Any) -> tuple[Sentence, ...]:
     parts = []
     for rate in rates:
         for measure in _MEASURES:
@@ -173,7 +183,7 @@ def _alt(table, rates) -> tuple[Sentence, ...]:
     return (Sentence("alt.all", values),)
 
 
-def _reading(table, rates):
+def _reading(table: pd.DataFrame, rates: Any):
     rules = selection.order(table["scaling"])
     if "none" not in rules or _SCALED not in rules:
         return (Sentence("reading.nothing"),)
@@ -193,7 +203,7 @@ def _reading(table, rates):
     return tuple(sentences)
 
 
-def _start(table, rate: float) -> tuple[Sentence, ...]:
+def _start(table: pd.DataFrame, rate: float) -> tuple[Sentence, ...]:
     """Say how the gradients compare before the first step."""
     plain, scaled = (_ends(table, "grad_norm_qk", rule, rate) for rule in ("none", _SCALED))
     if not plain or not scaled:

@@ -1,10 +1,18 @@
 """What the figures on training share: looks and words of trained rules."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import speaking, style
 from sqrtdk.words.sentences import Sentence
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def looks(names) -> dict:
+
+def looks(names: Sequence[str]) -> dict[str, Any]:
     """Return a look for each rule that was trained: the known one, or the next free one under the rule's own name."""
     names = list(dict.fromkeys(names))
     free = style.ensembles([name for name in names if not _known(name)])
@@ -29,14 +37,14 @@ _TASKS = {"text": "English text"}
 _OPTIMISERS = {"adam": "Adam", "sgd": "gradient descent"}
 
 
-def label(rows) -> str:
+def label(rows: pd.DataFrame) -> str:
     """Return what an experiment is called inside a figure: its task and its optimiser."""
     task, optimiser = rows.iloc[0][["task", "optimiser"]]
     own = "" if _usual(rows) else f" ({rows.iloc[0]['experiment']})"
     return f"{_TASKS.get(task, task)}, {_OPTIMISERS.get(optimiser, optimiser)}{own}"
 
 
-def experiment(rows) -> Sentence:
+def experiment(rows: pd.DataFrame) -> Sentence:
     """Name an experiment: its task and its optimiser, and its own name where that says more."""
     task, optimiser, name = rows.iloc[0][["task", "optimiser", "experiment"]]
     values = {
@@ -47,7 +55,7 @@ def experiment(rows) -> Sentence:
     return Sentence(f"shared.experiment.{'usual' if _usual(rows) else 'named'}", values)
 
 
-def _usual(rows) -> bool:
+def _usual(rows: pd.DataFrame) -> bool:
     task, optimiser, name = rows.iloc[0][["task", "optimiser", "experiment"]]
     return name in (task, f"{task}_{optimiser}")
 

@@ -1,11 +1,20 @@
 """Figure: the weights of a row in order of size, for narrow and wide heads and few and many keys."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 NUMBER = 22
 INPUTS = ("typical_rows",)
@@ -15,7 +24,7 @@ _LOWEST = 1e-4
 _HALF = 0.5
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per shown weight, with the 95 % interval of its mean; weights below 0.0001 are left out."""
     table = frames["typical_rows"]
     if table.empty:
@@ -31,7 +40,7 @@ def data(frames):
 
 
 @saving.styled(data, "No typical row was drawn.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a column for each width and a row for each number of keys, with a curve for each scale rule."""
     widths, n_keys = (sorted(selection.order(table[column])) for column in ("d_k", "n_keys"))
     rules = style.scalings(table["scaling"])
@@ -54,7 +63,7 @@ def draw(table, frames):
     return figure
 
 
-def _axes(grid, last: int) -> None:
+def _axes(grid: Any, last: int) -> None:
     ticks = [rank for rank in (1, 2, 4, 8, 16) if rank <= last]
     for axes in grid.flat:
         axes.set_xscale("log", base=2)
@@ -69,13 +78,13 @@ def _axes(grid, last: int) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows."""
     caption = Sentence("caption", {"rows": speaking.span(table["n_rows"])})
     return Description((caption,), (_alt(table),), (_reading(table),), (Sentence("caveat"),))
 
 
-def _alt(table) -> Sentence:
+def _alt(table: pd.DataFrame) -> Sentence:
     """Say the largest weight in the widest head shown, for each rule and number of keys."""
     top = table[(table["rank"] == 1) & (table["d_k"] == table["d_k"].max())]
     parts = []
@@ -89,7 +98,7 @@ def _alt(table) -> Sentence:
     return Sentence("alt.all", values)
 
 
-def _reading(table) -> Sentence:
+def _reading(table: pd.DataFrame) -> Sentence:
     """Say for each rule how many of the shown ranks hold half of the attention in the widest head over most keys."""
     cell = table[(table["d_k"] == table["d_k"].max()) & (table["n_keys"] == table["n_keys"].max())]
     parts = []

@@ -1,12 +1,22 @@
 """Figure: the variance of q·k against d_k, and its ratio to the exact variance."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import grouping, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBER = 1
 INPUTS = ("moments",)
@@ -15,7 +25,7 @@ _FEW = 9
 _LEGEND = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.03), "fontsize": 8.5, "labelspacing": 0.25}
 
 
-def data(frames):
+def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per simulated cell: estimate, exact variance and their ratio, with 95 % intervals.
 
     `growth` is how the variance of the ensemble grows at the widest heads; `per_width` is variance / d_k.
@@ -35,7 +45,7 @@ def data(frames):
 
 
 @saving.styled(data, "No ensemble with a variance was simulated.")
-def draw(table, frames):
+def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw all variances, those proportional to d_k again as variance / d_k, and estimate / exact of each ensemble."""
     looks = style.ensembles(selection.order(table["ensemble"]))
     told = table[table["growth"].notna()]
@@ -58,14 +68,14 @@ def draw(table, frames):
     return figure
 
 
-def _points(axes, cells, look, *columns) -> None:
+def _points(axes: Axes, cells: pd.DataFrame, look: Look, *columns) -> None:
     """Draw estimates; hollow those without a standard error, whose fourth moment is infinite."""
     for hollow in (False, True):
         part = cells[cells["variance_se"].isna() == hollow]
         panels.points(axes, part["d_k"], *(part[name] for name in columns), look, hollow=hollow, size=3.4)
 
 
-def _draw_law(axes, table, looks, flat) -> None:
+def _draw_law(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
     panels.log_heights(axes)
     together = [name for group in flat for name in group]
     common = (
@@ -86,7 +96,7 @@ def _draw_law(axes, table, looks, flat) -> None:
     axes.legend(handles=[panels.key(look, markersize=3.6) for look in ordered], **_LEGEND)
 
 
-def _draw_flat(axes, table, looks, flat) -> None:
+def _draw_flat(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
     """Draw variance / d_k of the ensembles for which it is constant in the end; those of one law share a look."""
     panels.log_heights(axes)
     entries = []
@@ -104,7 +114,7 @@ def _draw_flat(axes, table, looks, flat) -> None:
     )
 
 
-def _group_look(group, table, looks) -> style.Look:
+def _group_look(group, table: pd.DataFrame, looks: Any) -> style.Look:
     if len(group) == 1:
         return looks[group[0]]
     first, cells = looks[group[0]], table[table["ensemble"] == group[0]]
@@ -112,7 +122,7 @@ def _group_look(group, table, looks) -> style.Look:
     return style.Look(f"{law} ({len(group)})", first.colour, first.marker, first.dash)
 
 
-def _draw_ratio(axes, cells, widths, look, last: bool) -> None:
+def _draw_ratio(axes: Axes, cells: pd.DataFrame, widths, look: Look, last: bool) -> None:
     axes.spines["left"].set_visible(False)
     _points(axes, cells, look, "ratio", "ratio_low", "ratio_high")
     panels.d_k_axis(axes, widths, "dₖ" if last else None, most=2)
@@ -131,13 +141,13 @@ def _draw_ratio(axes, cells, widths, look, last: bool) -> None:
 
 
 @speaking.described(data)
-def describe(table, frames) -> Description:
+def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     names = selection.order(table["ensemble"])
     return Description(_caption(table, names), _alt(table, names), _reading(table, names), tuple(_caveat(table)))
 
 
-def _caption(table, names):
+def _caption(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
     values = {
         "ensembles": speaking.counted(len(names), "shared.ensembles"),
         "cells": speaking.counted(len(table), "shared.cells"),
@@ -146,7 +156,7 @@ def _caption(table, names):
     return Sentence("caption.all", values), *_groups(table), Sentence("caption.small"), *_precision(table)
 
 
-def _groups(table):
+def _groups(table: pd.DataFrame):
     """Say what the panel of proportional variances holds, and whose law is one and the same."""
     flat = table[table["growth"] == grouping.PROPORTIONAL]
     groups = grouping.alike(flat)
@@ -158,7 +168,7 @@ def _groups(table):
                 yield Sentence("caption.one_law", {"names": speaking.few(selection.labels(group))})
 
 
-def _precision(table):
+def _precision(table: pd.DataFrame):
     relative = table["variance_se"] / table["variance"]
     if relative.notna().any():
         worst = table.loc[relative.idxmax()]
@@ -166,12 +176,12 @@ def _precision(table):
         yield Sentence("caption.error", values | {"cell": speaking.at_width(worst["ensemble"], worst["d_k"])})
 
 
-def _ends(table, name):
+def _ends(table: pd.DataFrame, name: str):
     cells = table[(table["ensemble"] == name) & table["variance"].notna()]
     return selection.ends(cells, "d_k")
 
 
-def _alt(table, names):
+def _alt(table: pd.DataFrame, names: Sequence[str]):
     parts = []
     for name in names:
         ends = _ends(table, name) or ()
@@ -184,14 +194,14 @@ def _alt(table, names):
     return Sentence("alt.all", values), *off
 
 
-def _reading(table, names):
+def _reading(table: pd.DataFrame, names: Sequence[str]):
     told = table[(table["variance_se"] > 0) & table["exact"].notna()]
     inside = int(selection.covers(told["ratio_low"], told["ratio_high"], 1).sum())
     covered = speaking.coverage(inside, len(told), Sentence("quantity"), "shared.cells")
     return *_growth(table, names), covered
 
 
-def _growth(table, names):
+def _growth(table: pd.DataFrame, names: Sequence[str]):
     """Say whose variance grows as d_k does, from the estimates at the narrowest and the widest head."""
     low, high = table["d_k"].min(), table["d_k"].max()
     if low == high:
@@ -219,7 +229,7 @@ def _growth(table, names):
         yield Sentence(f"reading.other.{'rest' if proportional else 'all'}", {"span": span, "parts": parts})
 
 
-def _factor(ends) -> tuple[float, float, float] | None:
+def _factor(ends: pd.DataFrame) -> tuple[float, float, float] | None:
     """Return the factor of the variance between two widths, its error, and the factor of d_k; None without an error."""
     if ends is None or ends[0]["d_k"] == ends[1]["d_k"] or not ends[0]["variance"] > 0:
         return None
@@ -230,7 +240,7 @@ def _factor(ends) -> tuple[float, float, float] | None:
     return factor, factor * math.hypot(first, last), ends[1]["d_k"] / ends[0]["d_k"]
 
 
-def _caveat(table):
+def _caveat(table: pd.DataFrame):
     yield Sentence("caveat.all")
     capped = int((table["stopped_by"] == "max_scalars").sum())
     if capped:
