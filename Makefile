@@ -37,7 +37,7 @@ test-frameworks: ## capture and monitor on models of a PyTorch that PYTHON has, 
 
 lint: dev ## style, types and room contracts of the Python code, style of the workflow
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
-	@PYTHONPATH=scripts .venv/bin/lint-imports --no-cache
+	@PYTHONPATH=scripts $(PY:python=lint-imports) --no-cache
 	@$(PY) -m snakemake --lint
 
 bench: runtime ## compare speed with what people write, in a quarter of an hour, and write docs/benchmarks.md
