@@ -18,6 +18,7 @@ from sqrtdk.report.tables.rows import SATURATION_MEASURES
 from sqrtdk.results.grid import nearest
 from sqrtdk.rows.softmax import SATURATED_WEIGHT, VANISHING_NORM
 from sqrtdk.statistics.distribution import THRESHOLDS
+from sqrtdk.statistics.intervals import NORMAL
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
@@ -59,7 +60,7 @@ class KeyNumber:
         if self.se is not None and self.se > 0:
             return numbers.with_error(self.value, self.se)
         if self.low is not None and math.isfinite(self.low) and math.isfinite(self.high) and self.high > self.low:
-            return numbers.rounded(self.value, (self.high - self.low) / (2 * calibrating.COVERED))
+            return numbers.rounded(self.value, (self.high - self.low) / (2 * NORMAL))
         if self.low is not None and not math.isfinite(self.high - self.low):
             return numbers.significant(self.value, 2)
         return str(self.value) if self.unit == "count" else exact(self.value, 4)
@@ -379,13 +380,13 @@ def _covered(name: str, scores, source: str) -> Iterator[KeyNumber]:
     if not len(scores):
         return
     calculation = "distances (estimate - exact)/se of all estimates with an exact value and a trusted error"
-    share = sum(score <= calibrating.COVERED for score in scores) / len(scores)
+    share = sum(score <= NORMAL for score in scores) / len(scores)
     common = dict(source=source, calculation=calculation, n=len(scores))
     yield KeyNumber(f"{name}Compared", len(scores), _say(f"trust.{name}.count"), **common, unit="count")
     yield KeyNumber(
         f"{name}Covered",
         share,
-        _say(f"trust.{name}.share", covered=numbers.significant(calibrating.COVERED)),
+        _say(f"trust.{name}.share", covered=numbers.significant(NORMAL)),
         **common,
         headline=True,
     )
