@@ -149,6 +149,13 @@ class TestWhatIsKept:
         assert call.scale == pytest.approx(0.2 / before, rel=1e-5)
         assert call.causal
 
+    def test_keys_that_were_repeated_for_their_group_are_kept_once(self):
+        module = architectures.ByHand()
+        x = architectures.normal(2, 20, 64)
+        call = sqrtdk.capture(module, x, dtype="float32")["attention"]
+        k = module.k_proj(x).view(2, 20, 2, 16).transpose(1, 2)
+        np.testing.assert_array_equal(call.k, k.detach().numpy())
+
     def test_a_product_that_enters_no_softmax_is_no_attention(self):
         assert not sqrtdk.capture(lambda x: (x @ x.mT).relu(), (architectures.normal(2, 8, 8),))
 

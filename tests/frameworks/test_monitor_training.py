@@ -117,6 +117,20 @@ class TestAttached:
         train(model, 3, monitor, architectures.normal(2, 20, 64).requires_grad_())
         assert {row["count"] for row in monitor.report() if row["statistic"] == "entropy"} == {3}
 
+    @pytest.mark.parametrize("reentrant", [True, False])
+    def test_checkpoints_in_ones_own_code_are_counted_once(self, reentrant):
+        monitor = sqrtdk.AttentionMonitor()
+        x = architectures.normal(2, 3, 20, 16).requires_grad_()
+
+        def attend(x):
+            return monitor.watch("a", x @ x.mT / 4).softmax(-1) @ x
+
+        for _ in range(2):
+            checkpoint(attend, x, use_reentrant=reentrant).square().mean().backward()
+            monitor.step()
+        rows = {row["statistic"]: row["count"] for row in monitor.report()}
+        assert (rows["entropy"], rows["gradient_norm"]) == (2, 2)
+
     def test_gradients_of_logits_that_are_seen(self):
         model, monitor = blocks(architectures.ByHand), sqrtdk.AttentionMonitor()
         monitor.attach(model)
@@ -166,32 +180,42 @@ class TestAttached:
         assert not torch.overrides._get_current_function_mode_stack()
 
 
-class TestABlowUp:
-    def test_it_is_told_long_before_the_loss_is_lost(self):
-        """Queries and keys whose learning rate is too high: logits grow until float16 cannot hold them."""
-        torch.manual_seed(0)
-        model = blocks(lambda: Fused(gain=1.5))
-        for layer in model.layers:
-            layer.qkv.weight.data = layer.qkv.weight.data.clone()
-        monitor = sqrtdk.AttentionMonitor()
-        monitor.attach(model)
-        x, lost = architectures.normal(4, 40, 64), None
-        for step in range(2000):
-            with torch.no_grad():
-                for layer in model.layers:
-                    # What an unstable optimiser does to both, in short.
-                    layer.qkv.weight[:128] *= 1.02
-                    q, k, v = layer.heads(F.layer_norm(x, (64,)))
-                half = (q.half() @ k.half().mT / 4).float()
-                loss = (model(x) + 0 * half.sum()).square().mean()
-            monitor.step()
-            if not math.isfinite(loss.item()):
-                lost = step
-                break
-        assert lost is not None
-        first = next(problem for problem in monitor.problems() if problem.kind == "max_logit")
-        print(f"\nthe loss was lost at step {lost}; the monitor said: {first}")
-        assert first.step <= lost - 50
+class InHalf(architectures.ByHand):
+    """Attention whose scores are float16, as half precision has them, and overflow there."""
+
+    def forward(self, x):
+        batch, n, _ = x.shape
+        q = self.q_proj(x).view(batch, n, 4, 16).transpose(1, 2)
+        k, v = (
+            proj(x).view(batch, n, 2, 16).transpose(1, 2).repeat_interleave(2, dim=1)
+            for proj in (self.k_proj, self.v_proj)
+        )
+        logits = (q.half() @ k.half().mT) * self.scaling
+        logits = logits.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -math.inf)
+        return (logits.float().softmax(-1) @ v).transpose(1, 2).reshape(batch, n, -1)
+
+
+def test_a_blow_up_is_told_long_before_the_loss_is_lost():
+    """Adam at a hundred times its usual rate, to copy the token before: logits grow until float16 cannot hold them."""
+    model = nn.Sequential(blocks(InHalf), nn.Linear(64, 64))
+    monitor, noise, lost = sqrtdk.AttentionMonitor(), torch.Generator().manual_seed(1), None
+    monitor.attach(model)
+    optimiser = torch.optim.Adam(model.parameters(), 0.1)
+    for step in range(1000):
+        x = torch.randn(4, 40, 64, generator=noise)
+        loss = (model(x) - x.roll(1, 1)).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        monitor.step()
+        if not math.isfinite(loss.item()):
+            lost = step
+            break
+    told = {problem.kind: problem for problem in reversed(monitor.problems())}
+    print(f"\nthe loss was lost at step {lost}; the monitor had said:", *told.values(), sep="\n  ")
+    assert told["entropy"].step <= told["max_logit"].step <= lost - 50
+    assert told["nonfinite"].step <= lost
+    assert told["nonfinite"].head is not None
 
 
 def _rank(rank: int, path: str, queue) -> None:

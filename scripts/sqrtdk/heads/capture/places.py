@@ -1,4 +1,4 @@
-"""Which module is running: its path, how often it was called, and whether this is the pass that counts."""
+"""Which module is running: its path, and how often it attended."""
 
 from contextlib import AbstractContextManager
 
@@ -8,8 +8,7 @@ import torch
 class Places(AbstractContextManager):
     """Follow a model's modules by hooks, taken off on leaving.
 
-    A module that attends more than once in one pass has places `path`, `path#2` and so on. What a backward pass
-    computes again (activation checkpointing) is no call.
+    A module that attends more than once in one pass has places `path`, `path#2` and so on.
     """
 
     def __init__(self, model):
@@ -51,10 +50,6 @@ class Places(AbstractContextManager):
         # Where a module raised without its hook being called, those inside of it go too.
         while self.running and self.running.pop() is not module:
             pass
-
-    @property
-    def counts(self) -> bool:
-        return torch._C._current_graph_task_id() == -1
 
     @property
     def module(self):

@@ -47,7 +47,10 @@ class Seen:
 
 
 class Watch(TorchFunctionMode):
-    """See attention in a forward pass and hand it to a keeper, whose `keep` takes a `Seen` and recent projections."""
+    """See attention in a forward pass and hand it to a keeper, whose `keep` takes a `Seen` and recent projections.
+
+    PyTorch calls no such mode in a backward pass, so what checkpointing computes again there is not seen twice.
+    """
 
     def __init__(self, places, keeper):
         super().__init__()
@@ -69,7 +72,7 @@ class Watch(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         handle = HANDLERS.get(getattr(func, "__name__", ""))
-        if handle is None or not self.places.counts:
+        if handle is None:
             return func(*args, **kwargs)
         return handle(self, func, args, kwargs)
 
@@ -82,7 +85,7 @@ class Watch(TorchFunctionMode):
     @contextmanager
     def inside(self, module, query, key, mask, options):
         """Gather what is seen inside of a function that was given all of it, and keep one call for both."""
-        if self.within or not self.places.counts:
+        if self.within:
             yield
             return
         self.within.append([])
