@@ -9,9 +9,13 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.statistics.intervals import LEVEL, interval, log_interval
 from sqrtdk.words.mathml import MissingPart
+
+if TYPE_CHECKING:
+    from sqrtdk.claims.lookup import Results
 
 HOLDS, HOLDS_IF, FAILS, UNDECIDED, OPINION = VERDICTS = ("holds", "holds_if", "fails", "undecided", "opinion")
 KINDS = ("arithmetic", "simulated", "trained", "real")
@@ -33,7 +37,7 @@ class Text:
     en: str
     zh: str
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, text in dataclasses.asdict(self).items():
             if not text.strip():
                 raise ValueError(f"a text has no words in the language {name!r}")
@@ -79,9 +83,11 @@ class Measured:
         return max(low, min(least, self.value)), min(high, max(most, self.value))
 
     def scaled(self, factor: float) -> "Measured":
+        """Return this number times one without error."""
         return dataclasses.replace(self, value=factor * self.value, se=abs(factor) * self.se)
 
     def shifted(self, by: float) -> "Measured":
+        """Return this number plus one without error."""
         return dataclasses.replace(self, value=self.value + by)
 
     def minus(self, other: "Measured") -> "Measured":
@@ -134,6 +140,7 @@ class Test:
 
     @property
     def region(self) -> tuple[float, float]:
+        """The two ends of where the claim says that the statistic lies, in its own unit."""
         low = -math.inf if self.relation == AT_MOST else self.expected - self.margin
         return low, math.inf if self.relation == AT_LEAST else self.expected + self.margin
 
@@ -154,16 +161,18 @@ def near(estimate: Measured, expected: float, margin: float) -> Test:
 
 
 def at_least(estimate: Measured, bound: float) -> Test:
+    """Ask whether the statistic is this bound, in its own unit, or above."""
     return Test(estimate, AT_LEAST, bound)
 
 
 def at_most(estimate: Measured, bound: float) -> Test:
+    """Ask whether the statistic is this bound, in its own unit, or below."""
     return Test(estimate, AT_MOST, bound)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test of a claim found: tests that all have to hold, and the same statistic without the condition."""
+    """The tests of a claim, which all have to hold, and the test of the same statistic without its condition."""
 
     tests: tuple[Test, ...]
     otherwise: Test | None = None
@@ -179,6 +188,7 @@ class Outcome:
         return min(self.tests, key=lambda test: order.index(test.verdict(self.level)))
 
     def verdict(self) -> str:
+        """Decide by all tests, and by whether the statistic differs without the condition."""
         inside = self.decisive().verdict(self.level)
         if self.otherwise is None or inside != HOLDS:
             return inside
@@ -194,7 +204,7 @@ class Outcome:
 
 
 def every(*tests: Test) -> Outcome:
-    """Several tests, all of which have to hold; one that fails refutes the claim."""
+    """Ask several tests, all of which have to hold; one that fails refutes the claim."""
     return Outcome(tests)
 
 
@@ -224,15 +234,15 @@ class Claim:
     reads: tuple[str, ...]
     widespread: bool = False
     opinion: bool = False
-    test: Callable[..., Outcome]
+    test: Callable[["Results"], Outcome]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.source not in SOURCES or self.kind not in KINDS:
             raise ValueError(f"{self.id}: source {self.source!r} or kind {self.kind!r} is not known")
         if (self.holds_if is None) != (self.not_if is None):
             raise ValueError(f"{self.id}: a condition needs words for both of its sides")
 
-    def decide(self, results) -> "Decision":
+    def decide(self, results: "Results") -> "Decision":
         """Run the test on the results; what they lack makes the claim undecided and says so."""
         try:
             outcome = self.test(results.only(self.reads))
@@ -263,16 +273,16 @@ class Decision:
 REGISTRY: dict[str, Claim] = {}
 
 
-def claim(id: str, **parts) -> Callable[[Callable[..., Outcome | Test]], Claim]:
+def claim(id: str, **parts: Any) -> Callable[[Callable[["Results"], Outcome | Test]], Claim]:
     """Register the decorated test as that of a claim: the one place that a claim is written down in."""
 
-    def register(test: Callable[..., Outcome | Test]) -> Claim:
+    def register(test: Callable[["Results"], Outcome | Test]) -> Claim:
         if id in REGISTRY:
             raise ValueError(f"two claims are called {id}")
 
-        def outcome(results) -> Outcome:
-            found = test(results)
-            return found if isinstance(found, Outcome) else Outcome((found,))
+        def outcome(results: "Results") -> Outcome:
+            decided = test(results)
+            return decided if isinstance(decided, Outcome) else Outcome((decided,))
 
         REGISTRY[id] = Claim(id=id, test=outcome, **parts)
         return REGISTRY[id]

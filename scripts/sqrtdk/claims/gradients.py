@@ -1,6 +1,8 @@
 """Claims on gradients before training: how much of them is left, and for which rows."""
 
-from sqrtdk.claims.core import Outcome, Test, Text, at_least, at_most, claim, every, under
+from typing import Any
+
+from sqrtdk.claims.core import Measured, Outcome, Test, Text, at_least, at_most, claim, every, under
 from sqrtdk.claims.lookup import REFERENCE, Results
 
 SIZE, N_KEYS = 64, 64
@@ -10,11 +12,11 @@ ALMOST_ZERO = 0.1
 """One that is called almost zero, at most a tenth of that of the healthy example."""
 
 
-def _query_gradient(results: Results, d_k: int, n_keys: int, value: str, se: str):
+def _query_gradient(results: Results, d_k: int, n_keys: int, value: str, se: str) -> Measured:
     """Return the norm of ∂L/∂q without the scale over that with it."""
-    where = dict(ensemble=results.ensemble("standard"), measure="grad_query")
+    setting: dict[str, Any] = dict(ensemble=results.ensemble("standard"), measure="grad_query")
     rows = (
-        results.row("gradient_magnitude", d_k=d_k, n_keys=n_keys, scaling=scaling, **where)
+        results.row("gradient_magnitude", d_k=d_k, n_keys=n_keys, scaling=scaling, **setting)
         for scaling in ("none", REFERENCE)
     )
     plain, scaled = (row.estimate(value, se) for row in rows)
@@ -76,9 +78,10 @@ def typical_row(results: Results) -> Outcome:
     widespread=True,
 )
 def sensitive_zone(results: Results) -> Outcome:
-    def crossover(n_keys: int):
-        where = dict(ensemble=results.ensemble("standard"), measure="jacobian_frobenius", quantity="median")
-        return results.row("gradient_crossovers", n_keys=n_keys, **where).between("d_k_star", "ci_low", "ci_high")
+    def crossover(n_keys: int) -> Measured:
+        ensemble, measure = results.ensemble("standard"), "jacobian_frobenius"
+        row = results.row("gradient_crossovers", n_keys=n_keys, ensemble=ensemble, measure=measure, quantity="median")
+        return row.between("d_k_star", "ci_low", "ci_high")
 
     return under(at_most(crossover(16), SIZE), at_most(crossover(1024), SIZE))
 
@@ -152,10 +155,10 @@ def loss_gradient(results: Results) -> Test:
     reads=("worked_example",),
 )
 def even_weights(results: Results) -> Outcome:
-    def ratio(n_keys: int):
-        where = dict(part="rows", measure="jacobian_frobenius", n_keys=n_keys)
+    def ratio(n_keys: int) -> Measured:
+        setting: dict[str, Any] = dict(part="rows", measure="jacobian_frobenius", n_keys=n_keys)
         scaled, plain = (
-            results.row("worked_example", scaling=scaling, **where).estimate() for scaling in (REFERENCE, "none")
+            results.row("worked_example", scaling=scaling, **setting).estimate() for scaling in (REFERENCE, "none")
         )
         return scaled.over(plain)
 

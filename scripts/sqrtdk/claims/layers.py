@@ -1,6 +1,8 @@
 """Claims on what initial weights and normalisations give, layer after layer."""
 
-from sqrtdk.claims.core import Outcome, Test, Text, at_least, claim, every, near, under
+from typing import Any
+
+from sqrtdk.claims.core import Measured, Outcome, Test, Text, at_least, claim, every, near, under
 from sqrtdk.claims.lookup import Results
 
 LAYER = 0.05
@@ -13,8 +15,8 @@ HEAD = (0.8, 1.25)
 """Where the product of the mean squares of q and k of a trained head counts as 1."""
 
 
-def _layer(results: Results, scheme: str, quantity: str, **where):
-    return results.row("initialisation", scheme=scheme, quantity=quantity, **where).estimate()
+def _layer(results: Results, scheme: str, quantity: str, **setting: Any) -> Measured:
+    return results.row("initialisation", scheme=scheme, quantity=quantity, **setting).estimate()
 
 
 @claim(
@@ -42,10 +44,11 @@ def _layer(results: Results, scheme: str, quantity: str, **where):
     widespread=True,
 )
 def depth(results: Results) -> Outcome:
-    def growth(norm: str):
-        where = dict(norm=norm, residual=True, scaling="none", measure="logit_std")
-        layers = results.select("depth", **where)["layer"]
-        last, first = (results.row("depth", layer=layer, **where).estimate() for layer in (layers.max(), layers.min()))
+    def growth(norm: str) -> Measured:
+        setting: dict[str, Any] = dict(norm=norm, residual=True, scaling="none", measure="logit_std")
+        layers = results.select("depth", **setting)["layer"]
+        ends = layers.max(), layers.min()
+        last, first = (results.row("depth", layer=layer, **setting).estimate() for layer in ends)
         return last.over(first)
 
     return under(at_least(growth("none"), GROWN), at_least(growth("pre_layernorm"), GROWN))
@@ -204,7 +207,7 @@ def large_weights(results: Results) -> Outcome:
     reads=("initialisation",),
 )
 def normalised_and_unscaled(results: Results) -> Outcome:
-    def exponent(scheme: str):
+    def exponent(scheme: str) -> Measured:
         # Scores of vectors of length 1 are not scaled either.
         wide, narrow = (_layer(results, scheme, "logit_variance", d_k=d_k) for d_k in (128, 64))
         return wide.over(narrow).log2()

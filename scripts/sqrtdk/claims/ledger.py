@@ -1,11 +1,15 @@
 """The verdicts on all claims as the rows of claims.csv."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.claims.core import Decision, Test
-from sqrtdk.claims.lookup import GRID, Results
+from sqrtdk.claims.lookup import GRID, Results, Spec
 from sqrtdk.statistics.intervals import LEVEL
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = (
     *("claim", "source", "statement", "expected", "measured", "se", "margin", "verdict", "evidence"),
@@ -16,17 +20,17 @@ COLUMNS = (
 """Columns of claims.csv."""
 
 
-def decide(frames: Mapping, ensembles: Mapping[str, Mapping]) -> list[Decision]:
+def decide(frames: Mapping[str, "pd.DataFrame"], ensembles: Mapping[str, Spec]) -> list[Decision]:
     """Decide every claim on the tables of a run; `ensembles` are the specifications of its ensembles by name."""
     results = Results(frames, ensembles)
     return [claim.decide(results) for claim in CLAIMS.values()]
 
 
-def row(decision: Decision) -> dict:
+def row(decision: Decision) -> dict[str, Any]:
     """Return the row of a claim; numbers that do not exist are None."""
     claim, outcome = decision.claim, decision.outcome
     test = outcome.decisive() if outcome else None
-    found = {
+    cells = {
         "claim": claim.id,
         "source": claim.source,
         "statement": claim.says.en,
@@ -40,17 +44,17 @@ def row(decision: Decision) -> dict:
         "reason": decision.reason,
         "missing": decision.missing,
     }
-    found |= _measured(test, outcome.level if outcome else None)
+    cells |= _measured(test, outcome.level if outcome else None)
     other = _measured(outcome.otherwise if outcome else None)
-    found |= {f"not_if_{name}": other[name] for name in ("measured", "se", "low", "high", *GRID)}
+    cells |= {f"not_if_{name}": other[name] for name in ("measured", "se", "low", "high", *GRID)}
     sides = [side for side in (test, outcome.otherwise if outcome else None) if side]
     places = dict.fromkeys(place for side in sides for place in side.estimate.at.items())
-    found["instead_of"] = "; ".join(f"{name} = {asked}" for name, (used, asked) in places if used != asked)
-    found["shipped"] = any(side.estimate.shipped for side in sides)
-    return {name: found[name] for name in COLUMNS}
+    cells["instead_of"] = "; ".join(f"{name} = {asked}" for name, (used, asked) in places if used != asked)
+    cells["shipped"] = any(side.estimate.shipped for side in sides)
+    return {name: cells[name] for name in COLUMNS}
 
 
-def _measured(test: Test | None, level: float | None = None) -> dict:
+def _measured(test: Test | None, level: float | None = None) -> dict[str, Any]:
     names = ("expected", "measured", "se", "margin", "relation", "low", "high", "level", *GRID)
     if test is None:
         return dict.fromkeys(names)

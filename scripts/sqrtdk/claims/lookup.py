@@ -2,12 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.claims.core import Measured, Missing
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import shares
 from sqrtdk.statistics.intervals import log_error
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Spec = Mapping[str, Any]
+"""The specification of an ensemble: its family and the parameters of that."""
 FARTHEST = 4.0
 """A width or a number of keys that the run lacks is stood in for by one within this factor, and the ledger says so."""
 REFERENCE = "1/sqrt(d_k)"
@@ -20,23 +26,25 @@ BLOCKS = ("n_blocks", "n_stacks")
 """Columns that count the independent values behind an error."""
 
 
-def means(spec: Mapping) -> tuple[float, float]:
+def means(spec: Spec) -> tuple[float, float]:
+    """Return the means of the components of queries and of keys."""
     return spec.get("query_mean", 0), spec.get("key_mean", 0)
 
 
-def spreads(spec: Mapping) -> tuple[float, float]:
+def spreads(spec: Spec) -> tuple[float, float]:
+    """Return the standard deviations of the components of queries and of keys."""
     return spec.get("query_sd", 1), spec.get("key_sd", 1)
 
 
-def _gaussian(spec: Mapping) -> bool:
+def _gaussian(spec: Spec) -> bool:
     return spec["family"] == "gaussian"
 
 
-def _equicorrelated(spec: Mapping) -> bool:
+def _equicorrelated(spec: Spec) -> bool:
     return spec["family"] == "equicorrelated"
 
 
-ROLES: dict[str, Callable[[Mapping], bool]] = {
+ROLES: dict[str, Callable[[Spec], bool]] = {
     "standard": lambda spec: _gaussian(spec) and means(spec) == (0, 0) and spreads(spec) == (1, 1),
     "centred": lambda spec: _gaussian(spec) and means(spec) == (0, 0) and spreads(spec) != (1, 1),
     "shifted": lambda spec: _gaussian(spec) and all(means(spec)),
@@ -50,7 +58,9 @@ ROLES: dict[str, Callable[[Mapping], bool]] = {
 class Row:
     """One row of a result table, and where in the grid it was taken: name -> (used, asked for)."""
 
-    def __init__(self, table: str, values: Mapping, at: Mapping[str, tuple[int, int]], shipped: bool = False):
+    def __init__(
+        self, table: str, values: Mapping[str, Any], at: Mapping[str, tuple[int, int]], shipped: bool = False
+    ) -> None:
         self.table, self.values, self.at, self.shipped = table, values, at, shipped
 
     def number(self, column: str) -> float:
@@ -62,17 +72,18 @@ class Row:
 
     @property
     def place(self) -> str:
+        """What the row is and where in the grid it was taken, in words of the table."""
         named = (f"{name} = {value}" for name, value in self.values.items() if isinstance(value, str))
         return ", ".join([*named, *(f"{name} = {used}" for name, (used, _) in self.at.items())])
 
-    def estimate(self, value: str = "estimate", se: str = "se", **more) -> Measured:
+    def estimate(self, value: str = "estimate", se: str = "se", **more: Any) -> Measured:
         """Return a number with its standard error; one without an error decides nothing."""
         error = self.values.get(se)
-        known = error is not None and not math.isnan(error)
-        return Measured(self.number(value), float(error) if known else math.nan, self.dof, at=self.at, **more)
+        return Measured(self.number(value), math.nan if error is None else float(error), self.dof, at=self.at, **more)
 
     @property
     def dof(self) -> float:
+        """The degrees of freedom of its errors; infinite where no column counts them."""
         counts = [self.values[name] - 1 for name in BLOCKS if self.values.get(name, math.nan) > 1]
         counts += [self.values["ci_dof"]] if self.values.get("ci_dof", math.nan) > 0 else []
         return float(counts[0]) if counts else math.inf
@@ -97,14 +108,17 @@ class Results:
     names; another one is a KeyError.
     """
 
-    def __init__(self, frames: Mapping, ensembles: Mapping[str, Mapping], tables: Iterable[str] | None = None):
+    def __init__(
+        self, frames: Mapping[str, "pd.DataFrame"], ensembles: Mapping[str, Spec], tables: Iterable[str] | None = None
+    ) -> None:
         self.frames, self.ensembles = frames, ensembles
         self.tables = set(frames if tables is None else tables)
 
     def only(self, tables: Iterable[str]) -> "Results":
+        """Return the same results, of which only these tables are seen."""
         return Results(self.frames, self.ensembles, tables)
 
-    def frame(self, table: str):
+    def frame(self, table: str) -> "pd.DataFrame":
         """Return a whole table; raises Missing where it is empty or not there."""
         if table not in self.tables:
             raise KeyError(f"the claim does not say that it reads {table}")
@@ -124,13 +138,13 @@ class Results:
         """Return the variance of q_i times that of k_i of an ensemble of Gaussian components."""
         return math.prod(float(sd) ** 2 for sd in spreads(self.ensembles[self.ensemble(*roles)]))
 
-    def row(self, table: str, d_k: int | None = None, n_keys: int | None = None, **where) -> Row:
+    def row(self, table: str, d_k: int | None = None, n_keys: int | None = None, **setting: Any) -> Row:
         """Return the row at these values, at the width and number of keys nearest to those asked for.
 
         Raises Missing where there is none, or none within a factor FARTHEST.
         """
-        rows = self.select(table, **where)
-        at = {}
+        rows = self.select(table, **setting)
+        at: dict[str, tuple[int, int]] = {}
         for name, wanted in zip(GRID, (d_k, n_keys), strict=True):
             if wanted is not None:
                 used = nearest(rows[name], wanted)
@@ -140,25 +154,25 @@ class Results:
                 at[name] = used, wanted
         return Row(table, rows.iloc[0].to_dict(), at)
 
-    def select(self, table: str, **where):
+    def select(self, table: str, **setting: Any) -> "pd.DataFrame":
         """Return the rows of a table at these values; raises Missing where there is none."""
         rows = self.frame(table)
-        for column, value in where.items():
+        for column, value in setting.items():
             rows = rows[rows[column] == value]
         if rows.empty:
-            raise Missing(f"{table}: {', '.join(f'{column} = {value}' for column, value in where.items())}")
+            raise Missing(f"{table}: {', '.join(f'{column} = {value}' for column, value in setting.items())}")
         return rows
 
-    def share(self, truth) -> Measured:
-        """Return the share of the heads of which something is true; each head is one observation."""
+    def share(self, truth: "pd.Series") -> Measured:
+        """Return the share of the heads of which something is true; each head, one value of `truth`, is independent."""
         n, share = len(truth), float(truth.mean())
         # The error is that of two more in and two out, and so is the middle of the interval (Agresti and Coull).
         middle, se = shares.smoothed(share, n)
         return Measured(share, se, n - 1, ends=SHARE, shift=middle - share)
 
-    def check(self, name: str, **where) -> Row:
+    def check(self, name: str, **setting: Any) -> Row:
         """Return a row of claim_checks.csv, exactly where it is asked for."""
-        row = self.row("claim_checks", check=name, **where)
+        row = self.row("claim_checks", check=name, **setting)
         return Row(row.table, row.values, {grid: (int(row.values[grid]),) * 2 for grid in GRID if row.values[grid] > 0})
 
     def against_reference(self, scaling: str, comparison: str, d_k: int) -> Measured:
@@ -168,14 +182,14 @@ class Results:
         """
         for prefix in ("", "shipped_"):
             try:
-                found = self.select(f"{prefix}training_verdicts", scaling=scaling, comparison=comparison)
+                verdicts = self.select(f"{prefix}training_verdicts", scaling=scaling, comparison=comparison)
                 summary = self.select(f"{prefix}training_summary", scaling=scaling)
             except Missing:
                 continue
             steps = summary.groupby("experiment", sort=False)["steps"].max()
-            found = found[found["experiment"] == steps[steps.index.isin(found["experiment"])].idxmax()]
+            longest = steps[steps.index.isin(verdicts["experiment"])].idxmax()
             # The same look-up, among the rows of that experiment.
-            row = Results({"verdicts": found}, {}).row("verdicts", d_k=d_k)
+            row = Results({"verdicts": verdicts[verdicts["experiment"] == longest]}, {}).row("verdicts", d_k=d_k)
             row.shipped = bool(prefix)
             return row.between("estimate", "low", "high", dof=row.number("n_seeds") - 1)
         raise Missing(f"training_verdicts: scaling = {scaling}, comparison = {comparison}")

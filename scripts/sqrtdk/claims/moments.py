@@ -1,6 +1,6 @@
 """Claims on the mean, the variance and the tails of q·k."""
 
-from sqrtdk.claims.core import Outcome, Test, Text, at_least, claim, every, near, under
+from sqrtdk.claims.core import Measured, Outcome, Test, Text, at_least, claim, every, near, under
 from sqrtdk.claims.lookup import Results
 
 EXPONENT = 0.02
@@ -12,15 +12,15 @@ CONDITION = 0.05
 SIZE = 64
 
 
-def _variance(results: Results, *roles: str, d_k: int = SIZE):
+def _variance(results: Results, *roles: str, d_k: int = SIZE) -> Measured:
     """Return Var(q·k)/d_k of an ensemble."""
     row = results.row("moments", ensemble=results.ensemble(*roles), d_k=d_k)
     return row.estimate("variance", "variance_se").scaled(1 / row.number("d_k"))
 
 
-def _exponent(results: Results, role: str):
-    where = dict(law="power", parameter="exponent")
-    return results.row("variance_laws", ensemble=results.ensemble(role), **where).estimate()
+def _exponent(results: Results, role: str) -> Measured:
+    ensemble = results.ensemble(role)
+    return results.row("variance_laws", ensemble=ensemble, law="power", parameter="exponent").estimate()
 
 
 @claim(
@@ -134,8 +134,8 @@ def product(results: Results) -> Test:
     widespread=True,
 )
 def independence(results: Results) -> Outcome:
-    one, both = (_variance(results, role) for role in ("correlated on one side", "correlated"))
-    return under(near(one, 1.0, CONDITION), near(both, 1.0, CONDITION))
+    one_side, both = (_variance(results, role) for role in ("correlated on one side", "correlated"))
+    return under(near(one_side, 1.0, CONDITION), near(both, 1.0, CONDITION))
 
 
 @claim(
@@ -249,7 +249,7 @@ def no_extremes(results: Results) -> Test:
     reads=("moments",),
 )
 def formula(results: Results) -> Outcome:
-    def ratio(*roles: str):
+    def ratio(*roles: str) -> Measured:
         return _variance(results, *roles).scaled(1 / results.unit_variance(*roles))
 
     return under(near(ratio("centred", "standard"), 1.0, CONDITION), near(ratio("shifted"), 1.0, CONDITION))
@@ -321,7 +321,7 @@ def root(results: Results) -> Outcome:
     reads=("moments",),
 )
 def pooled_variance(results: Results) -> Outcome:
-    def share(role: str):
+    def share(role: str) -> Measured:
         row = results.row("moments", ensemble=results.ensemble(role), d_k=SIZE)
         within = row.estimate("within_row_variance", "within_row_variance_se")
         return within.over(row.estimate("variance", "variance_se"))

@@ -1,6 +1,8 @@
 """Claims on other factors, other normalisers, and practice."""
 
-from sqrtdk.claims.core import Outcome, Test, Text, at_least, at_most, claim, near, under
+from typing import Any
+
+from sqrtdk.claims.core import Measured, Outcome, Test, Text, at_least, at_most, claim, near, under
 from sqrtdk.claims.lookup import REFERENCE, Results
 
 SIZE, N_KEYS = 64, 64
@@ -56,8 +58,8 @@ def other_sizes(results: Results) -> Outcome:
     reads=("normalisers",),
 )
 def after_softmax(results: Results) -> Test:
-    where = dict(normaliser="post_scale(a=2)", measure="row_sum", logit_std=1, n_keys=N_KEYS)
-    return at_least(results.row("normalisers", **where).exact(), 1.05)
+    row = results.row("normalisers", normaliser="post_scale(a=2)", measure="row_sum", logit_std=1, n_keys=N_KEYS)
+    return at_least(row.exact(), 1.05)
 
 
 @claim(
@@ -97,9 +99,9 @@ def no_need(results: Results) -> Test:
     reads=("softmax_saturation",),
 )
 def richer_context(results: Results) -> Test:
-    where = dict(ensemble=results.ensemble("standard"), measure="effective_keys")
+    setting: dict[str, Any] = dict(ensemble=results.ensemble("standard"), measure="effective_keys")
     scaled, plain = (
-        results.row("softmax_saturation", d_k=SIZE, n_keys=N_KEYS, scaling=scaling, **where).estimate()
+        results.row("softmax_saturation", d_k=SIZE, n_keys=N_KEYS, scaling=scaling, **setting).estimate()
         for scaling in (REFERENCE, "none")
     )
     return at_least(scaled.over(plain), CHANGED)
@@ -168,9 +170,9 @@ def sparse_heads(results: Results) -> Test:
     reads=("rounding",),
 )
 def few_bits(results: Results) -> Outcome:
-    where = dict(rounded="logits", scaling="none", measure="total_variation")
+    setting: dict[str, Any] = dict(rounded="logits", scaling="none", measure="total_variation")
     eight, sixteen = (
-        results.row("rounding", d_k=1024, format=name, **where).estimate() for name in ("float8_e4m3fn", "bfloat16")
+        results.row("rounding", d_k=1024, format=name, **setting).estimate() for name in ("float8_e4m3fn", "bfloat16")
     )
     return under(at_least(eight, MOVED), at_least(sixteen, MOVED))
 
@@ -200,10 +202,10 @@ def few_bits(results: Results) -> Outcome:
     widespread=True,
 )
 def variants(results: Results) -> Outcome:
-    def effect(table: str, **names: str):
+    def effect(table: str, **names: str) -> Measured:
         scaled, plain = (
-            results.row(table, d_k=SIZE, n_keys=N_KEYS, measure="effective_keys", **where).estimate()
-            for where in ({key: name.format(rule) for key, name in names.items()} for rule in (REFERENCE, "none"))
+            results.row(table, d_k=SIZE, n_keys=N_KEYS, measure="effective_keys", **setting).estimate()
+            for setting in ({key: name.format(rule) for key, name in names.items()} for rule in (REFERENCE, "none"))
         )
         return scaled.over(plain)
 

@@ -1,6 +1,6 @@
 """Claims on what softmax makes of scores, and on examples of three numbers."""
 
-from sqrtdk.claims.core import Outcome, Test, Text, at_least, at_most, claim, every, near, under
+from sqrtdk.claims.core import Measured, Outcome, Test, Text, at_least, at_most, claim, every, near, under
 from sqrtdk.claims.lookup import SHARE, Results
 
 SIZE, N_KEYS = 64, 64
@@ -20,19 +20,18 @@ DECIMALS = {"small": 0.005, "large": 0.0005}
 THREE = (1, 2, 3)
 
 
-def _example(results: Results, case: str, measure: str):
+def _example(results: Results, case: str, measure: str) -> Measured:
     return results.row("worked_example", part="triples", case=case, measure=measure).exact()
 
 
-def _probability(results: Results, measure: str):
+def _probability(results: Results, measure: str) -> Measured:
     return results.row("worked_example", part="probabilities", measure=measure).estimate()
 
 
-def _farthest(results: Results, one: tuple[str, str], other: tuple[str, str]):
+def _farthest(results: Results, *examples: tuple[str, str]) -> Measured:
     """Return the largest difference of three numbers of two examples, each given by its case and measure."""
-    gaps = [
-        _example(results, one[0], f"{one[1]}_{i}").minus(_example(results, other[0], f"{other[1]}_{i}")) for i in THREE
-    ]
+    first, second = ([_example(results, case, f"{measure}_{i}") for i in THREE] for case, measure in examples)
+    gaps = [number.minus(other) for number, other in zip(first, second, strict=True)]
     return max((gap.scaled(-1) if gap.value < 0 else gap for gap in gaps), key=lambda gap: gap.value)
 
 
@@ -148,8 +147,8 @@ def one_hot(results: Results) -> Test:
     reads=("softmax_saturation",),
 )
 def several_keys(results: Results) -> Test:
-    where = dict(ensemble=results.ensemble("standard"), scaling="1/sqrt(d_k)", measure="effective_keys")
-    return at_least(results.row("softmax_saturation", d_k=SIZE, n_keys=N_KEYS, **where).estimate(), 3.0)
+    setting = dict(ensemble=results.ensemble("standard"), scaling="1/sqrt(d_k)", measure="effective_keys")
+    return at_least(results.row("softmax_saturation", d_k=SIZE, n_keys=N_KEYS, **setting).estimate(), 3.0)
 
 
 @claim(

@@ -1,12 +1,16 @@
 """Claims on training, decided by small models trained from scratch with the scale and without."""
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sqrtdk.claims.core import Measured, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
 from sqrtdk.claims.lookup import REFERENCE, TINY, Results
 from sqrtdk.statistics import estimates
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SIZE, WIDE = 64, 256
 VANISHING = 0.5
@@ -25,9 +29,9 @@ LATE = 2 / 3
 
 
 class Runs:
-    """The runs of the first experiment of this run that has both rules, at the width nearest to one asked for."""
+    """The runs of the first experiment of this run that has both rules, at the width nearest to the one asked for."""
 
-    def __init__(self, results: Results, d_k: int):
+    def __init__(self, results: Results, d_k: int) -> None:
         curves = results.frame("training_curves")
         both = [set(curves.loc[curves["scaling"] == scaling, "experiment"]) for scaling in ("none", REFERENCE)]
         names = [name for name in dict.fromkeys(curves["experiment"]) if all(name in names for names in both)]
@@ -35,16 +39,16 @@ class Runs:
             raise Missing(f"training_curves: scaling = none, {REFERENCE}")
         self.results = results
         self.at = results.row("training_curves", d_k=d_k, experiment=names[0]).at
-        self.where = dict(experiment=names[0], d_k=self.at["d_k"][0])
+        self.setting = dict(experiment=names[0], d_k=self.at["d_k"][0])
 
     def best_rate(self, scaling: str) -> float:
         """Return the rate with the lowest final loss."""
-        curve = self.results.select("training_curves", scaling=scaling, **self.where)
+        curve = self.results.select("training_curves", scaling=scaling, **self.setting)
         return float(curve.loc[curve["loss"].idxmin(), "learning_rate"])
 
     def top_rate(self) -> float:
         """Return the largest rate that gets half of the way with 1/√d_k."""
-        curve = self.results.select("training_curves", scaling=REFERENCE, **self.where)
+        curve = self.results.select("training_curves", scaling=REFERENCE, **self.setting)
         working = curve.loc[curve["progress"] >= WORKS, "learning_rate"]
         if working.empty:
             raise Missing(f"training_curves: progress of {REFERENCE}")
@@ -52,11 +56,11 @@ class Runs:
 
     def last_rate(self, scaling: str) -> float:
         """Return the largest rate that was tried."""
-        return float(self.results.select("training_curves", scaling=scaling, **self.where)["learning_rate"].max())
+        return float(self.results.select("training_curves", scaling=scaling, **self.setting)["learning_rate"].max())
 
     def final_loss(self, scaling: str, rate: float) -> Measured:
         """Return the final loss as a share of that of guessing, a geometric mean over seeds."""
-        guess = self.results.row("training_curves", scaling=scaling, **self.where).number("guess")
+        guess = self.results.row("training_curves", scaling=scaling, **self.setting).number("guess")
         logged = self._logged(scaling, rate)
         last = logged[logged["step"] == logged["step"].max()]
         # A run that diverged counts as guessing.
@@ -76,8 +80,8 @@ class Runs:
             logs.append(norms.groupby(rows["seed"]).mean())
         return self._geometric([math.exp(value) for value in (logs[0] - logs[1]).dropna()])
 
-    def _logged(self, scaling: str, rate: float):
-        return self.results.select("training", scaling=scaling, learning_rate=rate, **self.where)
+    def _logged(self, scaling: str, rate: float) -> "pd.DataFrame":
+        return self.results.select("training", scaling=scaling, learning_rate=rate, **self.setting)
 
     def _geometric(self, values: list[float]) -> Measured:
         if len(values) < 2:
