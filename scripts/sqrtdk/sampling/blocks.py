@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sqrtdk.sampling.ensembles.base import Ensemble
+
 MIN_BLOCKS = 64
 MAX_BLOCKS = 4096
 """More products than this are put together, so that the sums kept for the standard errors stay few."""
@@ -35,7 +37,7 @@ class Plan:
         return self.stack * self.n_blocks
 
 
-def side(ensemble, d_k: int, max_scalars: float) -> int:
+def side(ensemble: Ensemble, d_k: int, max_scalars: float) -> int:
     """Choose the queries per block with the most precision for the time, within memory and the cap for 64 blocks.
 
     Where the rows of a block share little, many queries make drawing cheap; where they share much (a random basis, a
@@ -58,12 +60,12 @@ def side(ensemble, d_k: int, max_scalars: float) -> int:
     return min(candidates, key=lambda m: variance(m) * cost(m))
 
 
-def _mean_spread(ensemble, m: int) -> float:
+def _mean_spread(ensemble: Ensemble, m: int) -> float:
     """Variance of a product's mean score over the variance of a score: the mean wants its precision too."""
     return 1 / (m if ensemble.matched else m * m)
 
 
-def plan(ensemble, d_k: int, precision: float, max_scalars: float, pilot) -> Plan:
+def plan(ensemble: Ensemble, d_k: int, precision: float, max_scalars: float, pilot) -> Plan:
     """Fix the number of blocks before anything that counts is drawn.
 
     Enough for the relative standard error `precision` on the variance, but at most `max_scalars` random numbers and at
@@ -93,7 +95,9 @@ def _with_margin(n: float) -> int:
     return math.ceil(n * (1.05 + 3 * math.sqrt(2 / min(max(n, 1), MAX_BLOCKS))))
 
 
-def batches(ensemble, d_k: int, plan: Plan, rng: np.random.Generator) -> Iterator[tuple[int, int, np.ndarray]]:
+def batches(
+    ensemble: Ensemble, d_k: int, plan: Plan, rng: np.random.Generator
+) -> Iterator[tuple[int, int, np.ndarray]]:
     """Draw a plan: yield (block, product, scores (n_blocks, n_products, n_queries, n_keys) in float64).
 
     A batch is either whole blocks, the first of which is `block`, or a part of that block, from its `product` on.

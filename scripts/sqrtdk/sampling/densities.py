@@ -11,7 +11,7 @@ _DEBYE_ORDER = 50.0
 _DEBYE_TERMS = 7
 
 
-def log_gaussian_density(score, d_k: int, rho: float = 0.0) -> np.ndarray:
+def log_gaussian_density(score: np.ndarray, d_k: int, rho: float = 0.0) -> np.ndarray:
     """Return the log density of s = q·k for standard Gaussian q, k of width d_k with corr(q_i, k_i) = rho.
 
     f(s) = |s|^v e^(ρs/(1−ρ²)) K_v(|s|/(1−ρ²)) / (√(π(1−ρ²)) Γ(d_k/2) 2^v) with v = (d_k − 1)/2: a variance-gamma law,
@@ -32,12 +32,12 @@ def log_gaussian_density(score, d_k: int, rho: float = 0.0) -> np.ndarray:
     return log_product + tilt - 0.5 * np.log(np.pi) - gammaln(d_k / 2) - order * np.log(2)
 
 
-def gaussian_density(score, d_k: int) -> np.ndarray:
+def gaussian_density(score: np.ndarray, d_k: int) -> np.ndarray:
     """Return the density of s = q·k for independent q, k ~ N(0, I) of width d_k; see `log_gaussian_density`."""
     return np.exp(log_gaussian_density(score, d_k))
 
 
-def gaussian_cumulative(score, d_k: int) -> np.ndarray:
+def gaussian_cumulative(score: np.ndarray, d_k: int) -> np.ndarray:
     """Return P(q·k <= score) for independent q, k ~ N(0, I) of width d_k, to about 1e-10.
 
     Gauss-Legendre quadrature of the density from 0, in the variable u with s = score · u⁴, which removes the
@@ -85,7 +85,7 @@ class GaussianScore:
     d_k: int
     rho: float
 
-    def logpdf(self, score) -> np.ndarray:
+    def logpdf(self, score: np.ndarray) -> np.ndarray:
         """Return the log density."""
         if abs(self.rho) < 1:
             return log_gaussian_density(score, self.d_k, self.rho)
@@ -93,16 +93,16 @@ class GaussianScore:
 
         return chi2(self.d_k).logpdf(self.rho * np.asarray(score, dtype=float))
 
-    def pdf(self, score) -> np.ndarray:
+    def pdf(self, score: np.ndarray) -> np.ndarray:
         """Return the density."""
         return np.exp(self.logpdf(score))
 
-    def cdf(self, score) -> np.ndarray:
+    def cdf(self, score: np.ndarray) -> np.ndarray:
         """Return P(S <= score), with a small relative error in the lower tail too."""
         score = np.asarray(score, dtype=float)
         return self._by_sign(score, _share(np.abs(score), self.d_k, self.rho, True), False)
 
-    def sf(self, score) -> np.ndarray:
+    def sf(self, score: np.ndarray) -> np.ndarray:
         """Return P(S > score), with a small relative error in the upper tail too."""
         score = np.asarray(score, dtype=float)
         return self._by_sign(score, _share(np.abs(score), self.d_k, self.rho, False), True)
@@ -113,13 +113,13 @@ class GaussianScore:
             return right
         return np.where(score >= 0, right, _share(np.abs(score), self.d_k, -self.rho, below))
 
-    def ppf(self, share) -> np.ndarray:
+    def ppf(self, share: Any) -> np.ndarray:
         """Return the quantile, the inverse of `cdf`; NaN outside [0, 1]."""
         share = np.asarray(share, dtype=float)
         lower = share <= 0.5
         return np.where(lower, self._invert(share, -1), self._invert(1 - share, 1))
 
-    def isf(self, share) -> np.ndarray:
+    def isf(self, share: Any) -> np.ndarray:
         """Return the inverse of `sf`; NaN outside [0, 1]."""
         return -GaussianScore(self.d_k, -self.rho).ppf(share)
 
@@ -144,7 +144,7 @@ class GaussianScore:
         square = self.rho**2
         return 6 * (1 + 6 * square + square**2) / (self.d_k * (1 + square) ** 2)
 
-    def rvs(self, size, rng: np.random.Generator) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw scores by the two chi-squares."""
         return (1 + self.rho) / 2 * rng.chisquare(self.d_k, size) - (1 - self.rho) / 2 * rng.chisquare(self.d_k, size)
 
@@ -159,7 +159,7 @@ class GaussianScore:
             return found
         tails = self.cdf if side < 0 else self.sf
 
-        def excess(score, target):
+        def excess(score: np.ndarray, target):
             return np.log(np.maximum(tails(score), np.finfo(float).tiny)) - np.log(target)
 
         # Tails are at most exponential: the score at a tail p is within 2|ln p| + 12 standard deviations of the mean.

@@ -102,32 +102,32 @@ def _refuse_exponent(law: Law, d_k: np.ndarray, values: np.ndarray, se: np.ndarr
     return ""
 
 
-def zero(d_k):
+def zero(d_k: int):
     """y = 0"""
     return np.zeros_like(d_k)
 
 
-def linear(d_k, slope):
+def linear(d_k: int, slope):
     """y = slope * d_k"""
     return slope * d_k
 
 
-def square_root(d_k, scale):
+def square_root(d_k: int, scale):
     """y = scale * d_k**0.5"""
     return scale * d_k**0.5
 
 
-def power(d_k, prefactor, exponent):
+def power(d_k: int, prefactor, exponent):
     """y = prefactor * d_k**exponent"""
     return prefactor * d_k**exponent
 
 
-def affine(d_k, intercept, slope):
+def affine(d_k: int, intercept, slope):
     """y = intercept + slope * d_k"""
     return intercept + slope * d_k
 
 
-def quadratic(d_k, linear, quadratic):
+def quadratic(d_k: int, linear, quadratic):
     """y = linear * d_k + quadratic * d_k**2"""
     return linear * d_k + quadratic * d_k**2
 
@@ -169,7 +169,7 @@ class Fit:
         return self.chi2 is not None
 
 
-def fit_law(law: Law, d_k, values, se, n_blocks=None, *, log: bool) -> Fit:
+def fit_law(law: Law, d_k: int, values: Any, se: float, n_blocks: int | None = None, *, log: bool) -> Fit:
     """Fit a law by weighted least squares, in ln(values) if `log`, with standard errors and 95 % intervals.
 
     d_k, values, se: shape (n,), distinct d_k, se > 0 in the units of values (values > 0 if `log`), else ValueError.
@@ -227,7 +227,7 @@ def _uncertainty(parts: np.ndarray, freedom: np.ndarray, spread: np.ndarray) -> 
     return errors, t_quantile(dof) * errors, dof
 
 
-def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks, log: bool) -> None:
+def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks: int, log: bool) -> None:
     if not (d_k.shape == values.shape == se.shape and d_k.ndim == 1):
         raise ValueError(f"d_k, values, se must be vectors of one length, not {d_k.shape}, {values.shape}, {se.shape}")
     if np.unique(d_k).size != d_k.size:

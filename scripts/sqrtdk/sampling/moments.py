@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.sampling import blocks, streams
+from sqrtdk.sampling.ensembles.base import Ensemble
 from sqrtdk.statistics import quantiles
 from sqrtdk.statistics.estimates import Estimate, bias_corrected, jackknife_skewness
 
@@ -52,7 +53,7 @@ def central_kurtosis(means: np.ndarray) -> np.ndarray:
 
 
 def sum_blocks(
-    ensemble, d_k: int, plan: blocks.Plan, rng: np.random.Generator, shift: float, scale: float | None
+    ensemble: Ensemble, d_k: int, plan: blocks.Plan, rng: np.random.Generator, shift: float, scale: float | None
 ) -> BlockSums:
     """Draw a plan's blocks and keep their sums; `scale` is the unit of the histogram, None for no histogram."""
     m, n, stack, n_blocks = plan.n_queries, plan.n_keys, plan.stack, plan.n_blocks
@@ -109,7 +110,9 @@ def sum_blocks(
     )
 
 
-def simulate_cell(ensemble, d_k: int, name: str, seed: int, precision: float, max_scalars: float) -> dict[str, Any]:
+def simulate_cell(
+    ensemble: Ensemble, d_k: int, name: str, seed: int, precision: float, max_scalars: float
+) -> dict[str, Any]:
     """Simulate q·k of one cell.
 
     Returns {"row": the cell's line of moments.csv, "histogram": {"edges", "counts"} or None}. Each stream belongs to
@@ -150,7 +153,7 @@ COLUMNS = (
 """Columns of moments.csv."""
 
 
-def _estimates(ensemble, exact, sums: BlockSums, stopped_by: str) -> dict[str, Any]:
+def _estimates(ensemble: Ensemble, exact: Any, sums: BlockSums, stopped_by: str) -> dict[str, Any]:
     finite = ensemble.finite_moment
     reason = exact.reason
     estimates: dict[str, tuple[float | None, float | None]] = dict.fromkeys(_MOMENTS, (None, None))

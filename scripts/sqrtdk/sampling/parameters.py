@@ -5,6 +5,7 @@ import difflib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 LONGEST_NAME = 64
 """Comparing is quadratic in length: what is longer is no name."""
@@ -34,7 +35,7 @@ class Parameter:
         brackets = ("(" if self.low_open else "[", ")" if self.high_open else "]")
         return f"{noun} in {brackets[0]}{self.low:g}, {self.high:g}{brackets[1]}"
 
-    def read(self, value) -> float | int | None:
+    def read(self, value: Any) -> float | int | None:
         """Return the value as the number that it exactly is, or None where it is outside the domain."""
         if isinstance(value, str):
             try:

@@ -88,7 +88,7 @@ class Equicorrelated(GaussianCovariance):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        def correlated(n: int, rho):
+        def correlated(n: int, rho: float) -> np.ndarray:
             z = standard_normal(rng, (n_blocks, n, d_k))
             # Stretch the mean over components, whose eigenvalue is 1 + (d_k − 1)ρ, against the rest, 1 − ρ.
             rest = math.sqrt(1 - rho)
@@ -125,7 +125,7 @@ class Autoregressive(GaussianCovariance):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        def autoregressive(n: int, phi):
+        def autoregressive(n: int, phi: float) -> np.ndarray:
             z = standard_normal(rng, (n_blocks, n, d_k))
             rows, at_once = z.reshape(-1, d_k), max(1, CHUNK // d_k)
             for start in range(0, len(rows), at_once):

@@ -106,7 +106,7 @@ class Gaussian(Iid):
     summary: ClassVar[str] = "independent Gaussian components"
 
     @property
-    def known_density(self):
+    def known_density(self) -> bool:
         return not self.query_mean and not self.key_mean
 
     def shape(self) -> tuple[float | None, float | None]:
@@ -170,7 +170,7 @@ class StudentT(Iid):
     summary: ClassVar[str] = "independent Student-t components, heavy tails of index df"
 
     @property
-    def finite_moment(self):
+    def finite_moment(self) -> float:
         return self.df
 
     def shape(self) -> tuple[float | None, float | None]:

@@ -161,7 +161,7 @@ class IndependentLowRank(RandomLowRank):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        def spanned(n: int):
+        def spanned(n: int) -> np.ndarray:
             z = standard_normal(rng, (n_blocks, n, self.rank))
             z *= math.sqrt(d_k / self.rank)
             return z @ random_bases(rng, n_blocks, self.rank, d_k)

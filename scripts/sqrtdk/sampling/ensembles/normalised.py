@@ -87,7 +87,7 @@ class LayerNorm(Spherical):
 
     def point(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         if size[-1] == 2:
-            return signs(rng, (*size[:-1], 1)) * np.float32([1, -1])
+            return signs(rng, (*size[:-1], 1)) * np.array([1, -1], np.float32)
         x = standard_normal(rng, size)
         x -= x.mean(axis=-1, keepdims=True)
         x *= (np.float32(self.radius(size[-1])) / np.sqrt(np.vecdot(x, x)))[..., None]
@@ -179,7 +179,7 @@ class RmsNormExponential(Ensemble):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        def normalised(n: int):
+        def normalised(n: int) -> np.ndarray:
             x = rng.standard_exponential((n_blocks, n, d_k), dtype=np.float32)
             x *= np.sqrt(d_k / np.vecdot(x, x))[..., None]
             return x

@@ -65,7 +65,7 @@ class PowerLawCorrelation(GaussianCovariance):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        def stationary(n: int, alpha):
+        def stationary(n: int, alpha: float) -> np.ndarray:
             if d_k <= CHOLESKY_WIDTH:
                 white = standard_normal(rng, (n_blocks * n, d_k))
                 return (white @ _cholesky(alpha, d_k).T).reshape(n_blocks, n, d_k)

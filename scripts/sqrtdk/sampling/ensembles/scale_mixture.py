@@ -72,7 +72,7 @@ class LognormalScale(ScaleMixture):
     def fourth_moments(self) -> tuple[float | None, float | None]:
         return math.exp(4 * self.query_sigma**2), math.exp(4 * self.key_sigma**2)
 
-    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int):
+    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int) -> None:
         return tuple(
             np.exp(np.float32(sigma) * standard_normal(rng, (n_blocks, n, 1)) - np.float32(sigma**2))
             for n, sigma in ((n_queries, self.query_sigma), (n_keys, self.key_sigma))
@@ -88,14 +88,14 @@ class MultivariateT(ScaleMixture):
     summary: ClassVar[str] = "vectors with the multivariate t distribution, heavy tails that all components share"
 
     @property
-    def finite_moment(self):
+    def finite_moment(self) -> float:
         return self.df
 
     def fourth_moments(self) -> tuple[float | None, float | None]:
         moment = (self.df - 2) / (self.df - 4) if self.df > 4 else None
         return moment, moment
 
-    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int):
+    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int) -> None:
         # With no variance to standardise by, the plain t, in float64, which its tails need.
         unit = self.df - 2 if self.df > 2 else self.df
         kind = np.float64 if self.df <= 8 else np.float32

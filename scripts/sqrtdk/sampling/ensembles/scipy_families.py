@@ -107,7 +107,7 @@ class ScipyIid(Iid):
     family: ClassVar[str] = "scipy"
 
     @property
-    def summary(self):
+    def summary(self) -> str:
         return f"independent components of scipy.stats.{self.distribution}"
 
     @property

@@ -76,7 +76,7 @@ class SharedTokens(Ensemble):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        def project(n: int):
+        def project(n: int) -> np.ndarray:
             z = standard_normal(rng, (n_blocks, n + 1, d_k))
             z[:, 1:] *= math.sqrt(1 - self.cosine)
             z[:, 1:] += np.float32(math.sqrt(self.cosine)) * z[:, :1]
