@@ -15,7 +15,8 @@ EPILOG = """examples:
   sqrtdk audit q.npy k.npy scores.npy --layout BHSD --stage init
 
 A file holds q and k (or query and key), scores (logits as they enter softmax), or all three, and may hold a mask; names
-may carry a layer, as in layers.3.q. Exit code: 0 healthy or notes only, 1 at least one bug, 2 unusable input."""
+may carry a layer, as in layers.3.q. Exit code: 0 healthy, notes or warnings, 1 at least one bug,
+2 unusable input."""
 
 
 def parser() -> argparse.ArgumentParser:
