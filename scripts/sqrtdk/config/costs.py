@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Forecast:
 
 def measured(results: Path) -> dict[str, dict[str, tuple[float, float, float]]]:
     """Return rule -> job -> (CPU seconds of the program, of its start, MB) from a run's logs and benchmarks."""
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, Any]] = {}
     for log in sorted((results / "logs").rglob("*.log")):
         said = CPU.search(log.read_text(encoding="utf-8"))
         if said:
@@ -87,7 +88,7 @@ def _memory(benchmark: Path) -> float:
     return float(value) if value not in ("-", "NA") else 0.0
 
 
-def calibrate(runs: Sequence[Path]) -> dict:
+def calibrate(runs: Sequence[Path]) -> dict[str, Any]:
     """Return a table of costs fitted to finished runs, each a folder of results; the first gives the sizes of files.
 
     Least squares of relative errors with costs of at least 0. A rule that no run had is left out.
@@ -112,11 +113,11 @@ def calibrate(runs: Sequence[Path]) -> dict:
     }
 
 
-def _fit(rows: Sequence[tuple[planning.Work, float, float, float]]) -> dict:
+def _fit(rows: Sequence[tuple[planning.Work, float, float, float]]) -> dict[str, Any]:
     from scipy.optimize import nnls
 
-    works, program, start, memory = zip(*rows, strict=True)
-    program, units = np.array(program), list(works[0])
+    works, seconds, start, memory = zip(*rows, strict=True)
+    program, units = np.array(seconds), list(works[0])
     entry = {"start": _rounded(float(np.mean(start))), "memory_mb": round(max(LEAST_MEMORY, *memory))}
     if not units:
         return entry | {"seconds": {"jobs": _rounded(float(program.mean()))}}
@@ -130,11 +131,11 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _configuration(results: Path) -> dict:
+def _configuration(results: Path) -> dict[str, Any]:
     return json.loads((results / "provenance.json").read_text(encoding="utf-8"))["configuration"]
 
 
-def _disk(results: Path) -> dict[str, float]:
+def _disk(results: Path) -> dict[str, Any]:
     """MB of one job's cell in results/cells/, by its folder, and of everything else, twice the cells left out.
 
     What is collected from the cells is about as large as they are.
@@ -163,7 +164,7 @@ def record_of(results: Path) -> dict[str, float]:
     }
 
 
-def forecast(configuration: Mapping, table: Mapping) -> Forecast:
+def forecast(configuration: Mapping[str, Any], table: Mapping[str, Any]) -> Forecast:
     """Return what a validated configuration will cost by a table of costs.
 
     Raises KeyError for a rule that the table does not have: it has to be calibrated anew.

@@ -3,11 +3,13 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sqrtdk.config.rules import MAX_HELD_KEYS, MAX_KEY_MATRIX, TOKEN_COPIES
 from sqrtdk.config.schema import allowed, with_registries
 from sqrtdk.sampling import ensembles
 from sqrtdk.sampling.ensembles.iid import Iid
+from sqrtdk.sampling.parameters import Parameter
 from sqrtdk.variants import scalings
 from sqrtdk.variants.normalisers import NORMALISERS
 from sqrtdk.variants.transforms import TRANSFORMS
@@ -84,7 +86,7 @@ which the two disagree is refused with the reason, and one without finite moment
 """
 
 
-def render(schema: Mapping) -> str:
+def render(schema: Mapping[str, Any]) -> str:
     """Return the guide as Markdown; the same schema and registries give the same text."""
     schema = with_registries(schema)
     introduction = INTRODUCTION
@@ -103,7 +105,7 @@ def render(schema: Mapping) -> str:
     return "\n".join([*parts, *_scale_rules()])
 
 
-def _overview(schema: Mapping) -> list[str]:
+def _overview(schema: Mapping[str, Any]) -> list[str]:
     rows = (
         [f"[`{key}`](#{key})", KINDS[part["type"]], part["description"].split(". ")[0].rstrip(".")]
         for key, part in schema["properties"].items()
@@ -111,7 +113,7 @@ def _overview(schema: Mapping) -> list[str]:
     return _table(["key", "type", "what it is"], rows)
 
 
-def _key(name: str, part: Mapping, default: str | None = None) -> list[str]:
+def _key(name: str, part: Mapping[str, Any], default: str | None = None) -> list[str]:
     rows = [
         ["type", KINDS[part["type"]]],
         ["unit", part["unit"]],
@@ -124,7 +126,7 @@ def _key(name: str, part: Mapping, default: str | None = None) -> list[str]:
     return [f"### `{name}`", "", part["description"], "", *_table(["", ""], rows)]
 
 
-def _parameters(family: type[ensembles.Ensemble]) -> list[str]:
+def _parameters(family: Any) -> list[str]:
     rows = (
         [f"`{p.name}`", p.description, p.domain, "required" if p.default is None else f"{p.default:g}"]
         for p in family.parameters()
@@ -165,11 +167,11 @@ def _factor(rule: scalings.Scaling) -> str:
     return "" if rule.factor is None else f"{rule.factor(64, 64, **defaults):.4g}"
 
 
-def _bracketed(parameters: Iterable) -> str:
+def _bracketed(parameters: Iterable[Any]) -> str:
     return "; ".join(f"`{p.name}`: {p.description}, {p.domain}, {_default(p)}" for p in parameters)
 
 
-def _default(parameter) -> str:
+def _default(parameter: Parameter) -> str:
     return "required" if parameter.default is None else f"default {parameter.default:g}"
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_TEXT, MAX_ITEMS, MAX_DEPTH = 60, 8, 3
@@ -13,7 +14,7 @@ MAX_TEXT, MAX_ITEMS, MAX_DEPTH = 60, 8, 3
 class NotGiven:
     """Stands for a value that was not given."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "not given"
 
 
@@ -24,7 +25,7 @@ MISSING = NotGiven()
 class Problem:
     """One mistake: `path` such as `("d_k", 3)`, the value as given, what is allowed, the nearest valid name."""
 
-    path: tuple
+    path: tuple[Any, ...]
     value: object
     allowed: str
     nearest: str | None = None
@@ -34,7 +35,7 @@ class Problem:
         """The path as people write it, such as `d_k[3]` or `ensembles.mine.df`."""
         return key_text(self.path)
 
-    def __str__(self):
+    def __str__(self) -> str:
         value = "not given" if self.value is MISSING else f"= {show(self.value)}"
         lines = [f"  {self.key} {value}".rstrip(), f"      {self.allowed}"]
         if self.nearest is not None:
@@ -45,7 +46,7 @@ class Problem:
 class ConfigError(ValueError):
     """The configuration cannot be used; `problems` holds every mistake found in it."""
 
-    def __init__(self, problems: Iterable[Problem]):
+    def __init__(self, problems: Iterable[Problem]) -> None:
         # What prints the same is the same mistake, found in two ways.
         self.problems = list({str(problem): problem for problem in problems}.values())
         count = len(self.problems)
@@ -53,7 +54,7 @@ class ConfigError(ValueError):
         super().__init__("\n".join([head, *map(str, self.problems)]))
 
 
-def key_text(path: Iterable) -> str:
+def key_text(path: Iterable[Any]) -> str:
     """Spell a path: names joined by dots, positions (from 0) in brackets, anything unusual quoted."""
     text = ""
     for step in path:

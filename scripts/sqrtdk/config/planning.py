@@ -7,6 +7,7 @@ measured (`costs.py`). Numbers of blocks that the programs fix from a pilot are 
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ FIXED = (
 Work = dict[str, float]
 
 
-def jobs(configuration: Mapping) -> dict[str, dict[str, Work]]:
+def jobs(configuration: Mapping[str, Any]) -> dict[str, dict[str, Work]]:
     """Return the jobs of each rule of a validated configuration: name (the log's, under the rule's) -> work.
 
     Work maps units to amounts; rules without any have an empty one.
@@ -48,11 +49,11 @@ def jobs(configuration: Mapping) -> dict[str, dict[str, Work]]:
     return found | {rule: {"": {}} for rule in FIXED}
 
 
-def _effort(configuration: Mapping, name: str, key: str) -> float:
+def _effort(configuration: Mapping[str, Any], name: str, key: str) -> float:
     return configuration["ensembles"][name].get(key, configuration[key])
 
 
-def _grid(configuration: Mapping) -> Iterator[tuple[str, object, int]]:
+def _grid(configuration: Mapping[str, Any]) -> Iterator[tuple[str, ensembles.Ensemble, int]]:
     for name, entry in configuration["ensembles"].items():
         ensemble = ensembles.build(specification(entry))
         for d_k in configuration["d_k"]:
@@ -63,24 +64,25 @@ def _grid(configuration: Mapping) -> Iterator[tuple[str, object, int]]:
 class _UpToWidest:
     """What `blocks.plan` asks of an ensemble, without what takes long at great widths."""
 
-    def __init__(self, ensemble):
+    def __init__(self, ensemble: ensembles.Ensemble) -> None:
         self.matched, self._of = ensemble.matched, ensemble.block_relative_variance
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         return self._of(min(d_k, WIDEST), n_queries, n_keys)
 
 
-def _moments(configuration: Mapping) -> Iterator[tuple[str, Work]]:
+def _moments(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
     for name, ensemble, d_k in _grid(configuration):
-        effort = [_effort(configuration, name, key) for key in ("precision", "max_scalars")]
+        precision, most = (_effort(configuration, name, key) for key in ("precision", "max_scalars"))
         share = TYPICAL_SHARE if ensemble.finite_moment > 4 else math.inf
-        plan = blocks.plan(_UpToWidest(ensemble), d_k, *effort, lambda pilot, share=share: share / pilot.n_queries)
+        bounded: Any = _UpToWidest(ensemble)
+        plan = blocks.plan(bounded, d_k, precision, most, lambda pilot, share=share: share / pilot.n_queries)
         scores = plan.n_queries * plan.n_keys * plan.n_products
         scalars = (plan.n_queries + plan.n_keys) * d_k * plan.n_products
         yield f"{name}/{d_k}", {"jobs": 1, "random numbers": scalars, "scores": scores}
 
 
-def _typical_pilot(plan: row_plan.RowPlan) -> dict:
+def _typical_pilot(plan: row_plan.RowPlan) -> dict[str, Any]:
     sign = np.resize([1.0, -1.0], (max(2, next(iter(plan.shares.values())).softened), plan.n_queries))
     # As wide as the spread that is assumed, of what the goals are set for: squares of norms, or means themselves.
     straight = 1 + np.sqrt(TYPICAL_SPREAD) * sign
@@ -88,15 +90,15 @@ def _typical_pilot(plan: row_plan.RowPlan) -> dict:
     return dict.fromkeys(plan.shares, values)
 
 
-def _softmax(configuration: Mapping) -> Iterator[tuple[str, Work]]:
+def _softmax(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
     for name, ensemble, d_k in _grid(configuration):
         if configuration["ensembles"][name].get("softmax", True):
-            n_logits = _effort(configuration, name, "softmax_logits")
+            n_logits = int(_effort(configuration, name, "softmax_logits"))
             parts = [_rows(ensemble, d_k, n, configuration["scalings"], n_logits) for n in configuration["n_keys"]]
             yield f"{name}/{d_k}", {"jobs": 1} | {unit: sum(part[unit] for part in parts) for unit in parts[0]}
 
 
-def _rows(ensemble, d_k: int, n_keys: int, scalings: list[str], n_logits: int) -> Work:
+def _rows(ensemble: ensembles.Ensemble, d_k: int, n_keys: int, scalings: list[str], n_logits: int) -> Work:
     rules = [notation.parse(text) for text in scalings]
     streamed = row_plan.in_pieces(ensemble, d_k, n_keys) and all(rule.factor(d_k, n_keys) for rule in rules)
     plan = row_plan.plan(d_k, n_keys, n_logits, ensemble.matched, scalings, _typical_pilot, streamed)
@@ -112,7 +114,7 @@ def _rows(ensemble, d_k: int, n_keys: int, scalings: list[str], n_logits: int) -
     }
 
 
-def _training(configuration: Mapping) -> Iterator[tuple[str, Work]]:
+def _training(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
     for name, entry in configuration["training"].items():
         # A layer more, a longer sequence or a larger batch costs in proportion; the width of a head far less than that.
         batches = entry["seeds"] * entry["steps"] * entry["batch"] / BATCH
@@ -123,26 +125,26 @@ def _training(configuration: Mapping) -> Iterator[tuple[str, Work]]:
                 yield f"{name}/{trained.slug(rule)}/{d_k}", work
 
 
-def _alternatives(configuration: Mapping) -> Iterator[tuple[str, Work]]:
+def _alternatives(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
     names = notation.all_names(configuration["alternatives"])
     measured = len(names) * len(configuration["alternatives_n_keys"])
     for d_k in configuration["alternatives_d_k"]:
         yield str(d_k), {"variants": measured, "variants x width": measured * d_k}
 
 
-def _energy(configuration: Mapping) -> Iterator[tuple[str, Work]]:
+def _energy(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
     softened = configuration["logit_draws"] * len(configuration["logit_std"])
     for n_keys in configuration["logit_n_keys"]:
         yield str(n_keys), {"logits": softened}
 
 
-def _theory(configuration: Mapping) -> Iterator[tuple[str, Work]]:
+def _theory(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
     keys = (configuration[key] for key in ("n_keys", "logit_n_keys", "alternatives_n_keys"))
     for n_keys in sorted({*THEORY_N_KEYS, *(n for numbers in keys for n in numbers)}):
         yield str(n_keys), {}
 
 
-CELLS: dict[str, Callable[[Mapping], Iterator[tuple[str, Work]]]] = {
+CELLS: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Work]]]] = {
     "simulate_moments": _moments,
     "simulate_softmax": _softmax,
     "train_models": _training,
@@ -154,7 +156,7 @@ CELLS: dict[str, Callable[[Mapping], Iterator[tuple[str, Work]]]] = {
 }
 """Rules with a job for each cell."""
 
-SINGLE: dict[str, Callable[[Mapping], Work]] = {
+SINGLE: dict[str, Callable[[Mapping[str, Any]], Work]] = {
     "simulate_initialisation": lambda c: {"draws": c["weight_draws"]},
     "simulate_depth": lambda c: {"draws": c["weight_draws"]},
     "simulate_rounding": lambda c: {"random numbers": c["softmax_logits"] * len(c["d_k"])},
@@ -166,7 +168,7 @@ SINGLE: dict[str, Callable[[Mapping], Work]] = {
 """Rules of one job whose work is known."""
 
 
-def merged(first: Mapping, *overlays: Mapping) -> dict:
+def merged(first: Mapping[str, Any], *overlays: Mapping[str, Any]) -> dict[str, Any]:
     """Lay configurations over each other as Snakemake does: mappings entry by entry, all else whole."""
     result = json.loads(json.dumps(first))
     for overlay in overlays:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from sqrtdk.config.messages import MISSING, Problem
 from sqrtdk.config.schema import colon_hint, look_up
@@ -43,8 +44,8 @@ READERS = {"number": read_number, "integer": read_integer, "boolean": read_boole
 
 
 def read_ensembles(
-    entries: Mapping, given: Mapping, widths: list[int], n_keys: list[int]
-) -> tuple[dict, list[Problem]]:
+    entries: Mapping[str, Any], given: Mapping[str, Any], widths: list[int], n_keys: list[int]
+) -> tuple[dict[str, Any], list[Problem]]:
     """Build each ensemble to find its mistakes; return the specifications with exact types, and the problems."""
     specs, problems, reasons, held = {}, [], [], {}
     for name, entry in entries.items():
@@ -52,7 +53,8 @@ def read_ensembles(
         if not isinstance(entry.get("family"), str):
             continue
         # Null gives a parameter up that the entry of the same name in another file has.
-        raw = specification(without_removed(look_up(given, path)))
+        entered: Any = without_removed(look_up(given, path))
+        raw = specification(entered)
         spec = _exact_spec(raw)
         try:
             ensemble = ensembles.build(spec)
@@ -88,17 +90,17 @@ def _memory_problems(held: Mapping[str, int], keys: int) -> list[Problem]:
     return [Problem(("n_keys",), keys, words)]
 
 
-def specification(entry: Mapping) -> dict:
+def specification(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of an ensemble's entry specifies the ensemble itself."""
     return {key: value for key, value in entry.items() if key not in BESIDE}
 
 
-def labels(config: Mapping) -> dict[str, str]:
+def labels(config: Mapping[str, Any]) -> dict[str, str]:
     """Return what figures call the ensembles of an understood configuration, those with a name of their own there."""
     return {name: entry["label"] for name, entry in config["ensembles"].items() if "label" in entry}
 
 
-def settings(config: Mapping) -> dict:
+def settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of an understood configuration the numbers are made from: all but words."""
     entries = {
         name: {key: entry[key] for key in entry if key != "label"} for name, entry in config["ensembles"].items()
@@ -106,7 +108,7 @@ def settings(config: Mapping) -> dict:
     return {key: value for key, value in config.items() if key not in WORDING} | {"ensembles": entries}
 
 
-def _exact_spec(raw: Mapping) -> dict:
+def _exact_spec(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the specification with numbers of their exact type, and None for what cannot be understood."""
     family = ensembles.families().get(raw["family"])
     kinds = {parameter.name: parameter.kind for parameter in family.parameters()} if family else {}
@@ -114,7 +116,7 @@ def _exact_spec(raw: Mapping) -> dict:
     return {key: value if key == "family" else read[key](value) for key, value in raw.items()}
 
 
-def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.SpecProblem) -> Problem:
+def _spec_problem(path: tuple[Any, ...], raw: Mapping[str, Any], problem: ensembles.SpecProblem) -> Problem:
     if problem.key is None:
         return Problem(path, problem.value, f"allowed: {problem.allowed}", problem.nearest)
     key = next((key for key in raw if str(key) == problem.key), problem.key)
@@ -129,7 +131,9 @@ def _spec_problem(path: tuple, raw: Mapping, problem: ensembles.SpecProblem) -> 
     return Problem((*path, key), value, words + colon_hint([key]), close)
 
 
-def _width_problems(path: tuple, raw: Mapping, ensemble: ensembles.Ensemble, widths: list[int]) -> list[Problem]:
+def _width_problems(
+    path: tuple[Any, ...], raw: Mapping[str, Any], ensemble: ensembles.Ensemble, widths: list[int]
+) -> list[Problem]:
     refused = {width: reasons for width in widths if (reasons := ensemble.problems_at(width))}
     if not refused:
         return []
@@ -139,12 +143,13 @@ def _width_problems(path: tuple, raw: Mapping, ensemble: ensembles.Ensemble, wid
     return [Problem(path, raw, f"{where}: {reason}") for reason in refused[width]]
 
 
-def read_variants(understood: Mapping, given: Mapping) -> tuple[dict, list[Problem]]:
+def read_variants(understood: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Return the lists of variants of attention in canonical spelling, and what is wrong with them.
 
     `scalings` are measured wherever softmax is, so that they end before the normaliser.
     """
-    spelled, problems = {}, []
+    spelled: dict[str, list[Any]] = {}
+    problems: list[Problem] = []
     for key in ("scalings", "alternatives"):
         spelled[key] = []
         for position, text in enumerate(understood[key] if isinstance(understood[key], list) else []):
@@ -166,7 +171,9 @@ def read_variants(understood: Mapping, given: Mapping) -> tuple[dict, list[Probl
     return spelled, problems
 
 
-def removal_problems(given: Mapping, schema: Mapping, written: list[Mapping]) -> list[Problem]:
+def removal_problems(
+    given: Mapping[str, Any], schema: Mapping[str, Any], written: list[Mapping[str, Any]]
+) -> list[Problem]:
     """List the names that are removed by null though no configuration file and no default has them."""
     problems = []
     for key, part in schema["properties"].items():
@@ -193,7 +200,7 @@ def find_file(name: str, folders: Iterable[Path | str]) -> Path | None:
     return None
 
 
-def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
+def dump_problems(dumps: Mapping[str, Any], folders: list[Path | str]) -> list[Problem]:
     """List the dumps whose file is missing, unreadable or no .npz file, and those whose convention is none."""
     problems = []
     for name, dump in dumps.items():
@@ -213,7 +220,7 @@ def dump_problems(dumps: Mapping, folders: list[Path | str]) -> list[Problem]:
     return problems
 
 
-def _scaling_problems(path: tuple, text: object) -> list[Problem]:
+def _scaling_problems(path: tuple[Any, ...], text: object) -> list[Problem]:
     if not isinstance(text, str):
         return []
     try:
@@ -240,7 +247,7 @@ def _unreadable(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror}"
 
 
-def misnamed(specs: Mapping, catalogue: Mapping) -> list[Problem]:
+def misnamed(specs: Mapping[str, Any], catalogue: Mapping[str, Any]) -> list[Problem]:
     """List the ensembles that have a name of the catalogue, by which figures call them, and are something else."""
     problems = []
     words = "figures call this ensemble by its name, which says otherwise; allowed: {}, or another name for the entry"
@@ -265,7 +272,7 @@ def periodic_names(**entries: Iterable[object]) -> list[Problem]:
     ]
 
 
-def training_problems(training: Mapping) -> list[Problem]:
+def training_problems(training: Mapping[str, Any]) -> list[Problem]:
     """List the experiments whose known rates are not one for each scale rule."""
     problems = []
     for name, entry in training.items():
@@ -276,7 +283,9 @@ def training_problems(training: Mapping) -> list[Problem]:
     return problems
 
 
-def clashes(names: Mapping, dumps: Iterable[str], scalings: list[str], widths: list, n_keys: list) -> list[Problem]:
+def clashes(
+    names: Mapping[str, Any], dumps: Iterable[str], scalings: list[str], widths: list[Any], n_keys: list[Any]
+) -> list[Problem]:
     """List values that are sound by themselves and not together: names of heads, rules and sizes, no softmax at all."""
     problems = [
         Problem(("ensembles", name), MISSING, f"the tables use this name for a head of the dump {dump}; take another")

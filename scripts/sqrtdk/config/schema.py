@@ -2,8 +2,9 @@
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -16,7 +17,7 @@ from sqrtdk.variants import notation
 
 DEFAULTS = "config.default.yaml"
 """What config.yaml says as it comes with the project, whatever a user makes of it: `make docs` copies it."""
-REGISTRIES = {
+REGISTRIES: dict[str, Callable[[], Iterable[str]]] = {
     "targets": lambda: list(TARGETS),
     "tasks": tasks.names,
     "optimisers": optimisers.names,
@@ -25,7 +26,7 @@ REGISTRIES = {
 COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties")
 
 
-def load_schema(path: Path | str) -> dict:
+def load_schema(path: Path | str) -> dict[str, Any]:
     """Read a schema from its YAML file, and the default of each key from DEFAULTS beside it."""
     schema, defaults = (_read(file) for file in (Path(path), Path(path).with_name(DEFAULTS)))
     if odd := sorted(schema["properties"].keys() ^ defaults.keys()):
@@ -35,28 +36,28 @@ def load_schema(path: Path | str) -> dict:
     return schema
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
-def with_registries(schema: Mapping) -> dict:
+def with_registries(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy in which a registry of names, such as `registry: tasks`, has become an enum of them.
 
     Variants of attention are too many to list, and are read one by one.
     """
-    schema = copy.deepcopy(dict(schema))
-    todo = [schema]
+    whole: dict[str, Any] = copy.deepcopy(dict(schema))
+    todo: list[dict[str, Any]] = [whole]
     while todo:
         part = todo.pop()
         if part.get("registry") in REGISTRIES:
             part["enum"] = list(REGISTRIES[part["registry"]]())
         todo += [part[key] for key in ("items", "additionalProperties") if isinstance(part.get(key), dict)]
         todo += part.get("properties", {}).values()
-    return schema
+    return whole
 
 
-def allowed(schema: Mapping) -> str:
+def allowed(schema: Mapping[str, Any]) -> str:
     """Say in words what a part of the schema allows, such as `a whole number from 1 to 1048576`."""
     kind = schema["type"]
     if schema.get("registry") == "variants":
@@ -80,7 +81,7 @@ def allowed(schema: Mapping) -> str:
     return f"{schema['minProperties']} to {schema['maxProperties']} named entries, such as {schema['examples'][0]}"
 
 
-def schema_problems(config: Mapping, schema: Mapping, given: Mapping) -> list[Problem]:
+def schema_problems(config: Mapping[str, Any], schema: Mapping[str, Any], given: Mapping[str, Any]) -> list[Problem]:
     """List the violations of a schema by an understood configuration, each shown as it was `given`."""
     from jsonschema import Draft202012Validator
 
@@ -88,7 +89,7 @@ def schema_problems(config: Mapping, schema: Mapping, given: Mapping) -> list[Pr
     return [problem for error in errors for problem in _translate(error, given)]
 
 
-def _translate(error, given: Mapping) -> Iterator[Problem]:
+def _translate(error: Any, given: Mapping[str, Any]) -> Iterator[Problem]:
     path = tuple(plain_step(step) for step in error.absolute_path)
     value, schema = error.instance, error.schema
     if "propertyNames" in error.absolute_schema_path:
@@ -103,7 +104,7 @@ def _translate(error, given: Mapping) -> Iterator[Problem]:
         for key in error.validator_value:
             if key not in value:
                 words = f"required, such as {key}: {schema['properties'][key]['examples'][0]}"
-                yield Problem((*path, key), MISSING, words + colon_hint(read_mapping(look_up(given, path))))
+                yield Problem((*path, key), MISSING, words + colon_hint(read_mapping(look_up(given, path)) or ()))
     elif error.validator == "uniqueItems":
         for position, item in enumerate(value):
             if item in value[:position]:
@@ -113,7 +114,7 @@ def _translate(error, given: Mapping) -> Iterator[Problem]:
         yield _value_problem(path, schema, given, error.validator in COUNTS)
 
 
-def _value_problem(path: tuple, schema: Mapping, given: Mapping, whole: bool) -> Problem:
+def _value_problem(path: tuple[Any, ...], schema: Mapping[str, Any], given: Mapping[str, Any], whole: bool) -> Problem:
     words = f"allowed: {allowed(schema)}"
     if not whole and path and isinstance(path[-1], int) and _is_single(look_up(given, path[:-1])):
         # One value where a list may stand: the position says nothing to who wrote `d_k: 8.5` or `d_k: "4,8"`.
@@ -130,7 +131,7 @@ def _is_single(value: object) -> bool:
     return not isinstance(value, list | tuple) and not (isinstance(value, str) and value.startswith("["))
 
 
-def _name_problem(path: tuple, name: object, schema: Mapping, given: Mapping) -> Problem:
+def _name_problem(path: tuple[Any, ...], name: object, schema: Mapping[str, Any], given: Mapping[str, Any]) -> Problem:
     words = f"the name has to be at most {schema['maxLength']} lower-case letters, digits and _, starting with a letter"
     if isinstance(name, bool):
         words += "; YAML reads the words yes, no, on and off as truth values, so put the name in quotes"
@@ -145,10 +146,11 @@ def _name_problem(path: tuple, name: object, schema: Mapping, given: Mapping) ->
     return Problem((*path, name), look_up(given, (*path, name)), words, suggestion)
 
 
-def look_up(given: object, path: tuple) -> object:
+def look_up(given: object, path: tuple[Any, ...]) -> object:
     """Return the value at a path of the configuration as it was given, lists and mappings written as text included."""
     for step in path:
-        inside = read_list(given) if isinstance(step, int) and not isinstance(given, Mapping) else read_mapping(given)
+        listed = isinstance(step, int) and not isinstance(given, Mapping)
+        inside: Any = read_list(given) if listed else read_mapping(given)
         try:
             given = inside[step]
         except (IndexError, KeyError, TypeError):
@@ -156,7 +158,7 @@ def look_up(given: object, path: tuple) -> object:
     return given
 
 
-def colon_hint(keys: Iterable) -> str:
+def colon_hint(keys: Iterable[Any]) -> str:
     """Say what is wrong with `{family:gaussian}`, which YAML takes for one key without a value."""
     glued = next((key for key in keys if isinstance(key, str) and ":" in key), None)
     return "" if glued is None else f"; {show(glued)} needs a space after its colon"

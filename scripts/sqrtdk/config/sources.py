@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -32,7 +33,8 @@ def file_names(path: Path | str) -> dict[str, list[str]]:
 
 def argument_problems(arguments: Iterable[str]) -> list[Problem]:
     """List what Snakemake resolves silently in `--config key=value ...`: keys given twice, at any depth."""
-    problems, seen = [], {}
+    problems: list[Problem] = []
+    seen: dict[str, Any] = {}
     for key, text in map(_split, arguments):
         unquoted = text.strip("'\"")
         if key in seen and not (unquoted.startswith("{") and seen[key].startswith("{")):
@@ -43,7 +45,7 @@ def argument_problems(arguments: Iterable[str]) -> list[Problem]:
     return problems
 
 
-def literal_texts(arguments: Iterable[str], schema: Mapping) -> dict[str, str]:
+def literal_texts(arguments: Iterable[str], schema: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of `--config` whose key holds text exactly as given, without one pair of quotes around all.
 
     Snakemake reads `title=007` and `title="007"` as 7, and `title=Attention #1` as `Attention`.
@@ -66,14 +68,14 @@ def _file_name(path: Path | str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def _compose_file(path: Path | str):
+def _compose_file(path: Path | str) -> Any:
     try:
         return _compose(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
 
-def _compose(text: str):
+def _compose(text: str) -> Any:
     """Parse YAML (or JSON) to nodes that still hold every key and spelling; None where it is none."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -82,11 +84,11 @@ def _compose(text: str):
         return None
 
 
-def _pairs(node) -> list:
+def _pairs(node: Any) -> list[Any]:
     return node.value if node is not None and node.id == "mapping" else []
 
 
-def _node_problems(node, file: str, path: tuple = ()) -> list[Problem]:
+def _node_problems(node: Any, file: str, path: tuple[Any, ...] = ()) -> list[Problem]:
     """List the problems of a file or, with no name of one, of a value on the command line."""
     found, todo, visited = [], [(path, node)], set()
     while todo:
@@ -103,7 +105,7 @@ def _node_problems(node, file: str, path: tuple = ()) -> list[Problem]:
             )
             found.append((_line(node), Problem(path, node.value, allowed)))
         elif node.id == "mapping":
-            first = {}
+            first: dict[str, Any] = {}
             for key, value in node.value:
                 step = key.value if key.id == "scalar" else "?"
                 if step in first and step not in ("?", "<<"):
@@ -115,13 +117,13 @@ def _node_problems(node, file: str, path: tuple = ()) -> list[Problem]:
     return [problem for _, problem in sorted(found, key=lambda pair: (pair[0], pair[1].key))]
 
 
-def _is_respelled(node) -> bool:
+def _is_respelled(node: Any) -> bool:
     # Infinity and NaN are refused with the values.
     number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
     return number and not NUMBER.fullmatch(node.value) and not node.value.lower().lstrip("+-").startswith((".i", ".n"))
 
 
-def _outline(node) -> object:
+def _outline(node: Any) -> object:
     """Return what a node says, for a message only: scalars as text, dots for what YAML cannot make of it."""
     try:
         return yaml.BaseLoader("").construct_document(node)
@@ -129,5 +131,5 @@ def _outline(node) -> object:
         return "..."
 
 
-def _line(node) -> int:
+def _line(node: Any) -> int:
     return node.start_mark.line + 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from sqrtdk.config.messages import ConfigError, Problem, show
 from sqrtdk.config.rules import (
@@ -38,13 +39,13 @@ __all__ = [
 
 
 def validate(
-    config: Mapping,
-    schema: Mapping,
+    config: Mapping[str, Any],
+    schema: Mapping[str, Any],
     *,
     files: Iterable[Path | str] = (),
     arguments: Iterable[str] | None = (),
     folders: Iterable[Path | str] = (".",),
-) -> dict:
+) -> dict[str, Any]:
     """Return the configuration with exact types, every default filled in, and without the removed entries.
 
     `files` are the configuration files that were merged, the workflow's own last, and `arguments` the texts after
@@ -57,13 +58,13 @@ def validate(
     schema, files, arguments = with_registries(schema), list(files), list(arguments or ())
     defaults = {key: part["default"] for key, part in schema["properties"].items() if "default" in part}
     given = {**defaults, **config, **literal_texts(arguments, schema)}
-    understood = understand(given, schema)
+    understood: Any = understand(given, schema)
     refused = schema_problems(understood, schema, given)
     widths, n_keys = (_sound_items(understood, key, refused) for key in ("d_k", "n_keys"))
     spelled, variant_problems = read_variants(understood, given)
     ensembles, dumps, training = (_entries(understood, key) for key in ("ensembles", "dumps", "training"))
     specs, spec_problems = read_ensembles(ensembles, given, widths, n_keys)
-    written = [file_names(path) for path in reversed(files)]
+    written: list[Any] = [file_names(path) for path in reversed(files)]
     problems = [
         *(problem for path in files for problem in file_problems(path)),
         *argument_problems(arguments),
@@ -93,7 +94,7 @@ def validate(
     }
 
 
-def _sound_items(understood: Mapping, key: str, refused: list[Problem]) -> list[int]:
+def _sound_items(understood: Mapping[str, Any], key: str, refused: list[Problem]) -> list[int]:
     """Return the items of a list in which the schema found no mistake, for the checks that follow."""
     bad = {problem.path[1:] for problem in refused if problem.path[0] == key}
     if () in bad:
@@ -101,14 +102,14 @@ def _sound_items(understood: Mapping, key: str, refused: list[Problem]) -> list[
     return [item for position, item in enumerate(understood[key]) if (position,) not in bad]
 
 
-def _entries(understood: Mapping, key: str) -> dict:
+def _entries(understood: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the named entries that are mappings; with a mistake in the name or elsewhere, the rest is checked too."""
     entries = understood[key] if isinstance(understood[key], dict) else {}
-    plain = {plain_step(name): entry for name, entry in entries.items()}
+    plain = {str(plain_step(name)): entry for name, entry in entries.items()}
     return {name: entry for name, entry in plain.items() if isinstance(entry, dict)}
 
 
-def _in_order(entries: Mapping, written: list[list[str]]) -> dict:
+def _in_order(entries: Mapping[str, Any], written: list[list[str]]) -> dict[str, Any]:
     """Sort named entries as the files list them: Snakemake puts those of an overlay before the workflow's own."""
     names = dict.fromkeys([*(name for names in written for name in names), *entries])
     return {name: entries[name] for name in names if name in entries}

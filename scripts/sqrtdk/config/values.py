@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 import yaml
 
@@ -17,7 +18,7 @@ INFINITY = float("inf")
 class NotUnderstood:
     """Takes the place of a value that is not of the expected type; of no JSON type itself."""
 
-    def __init__(self, value: object):
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
@@ -71,7 +72,7 @@ def read_text(value: object) -> str | None:
     return str(value)
 
 
-def read_list(value: object) -> list | None:
+def read_list(value: object) -> list[Any] | None:
     """Return a list: itself, a list written as text (`"[4, 8]"`), or a list of the one value given."""
     if isinstance(value, list | tuple):
         return list(value)
@@ -81,7 +82,7 @@ def read_list(value: object) -> list | None:
     return None if value is None or isinstance(value, Mapping) else [value]
 
 
-def read_mapping(value: object) -> Mapping | None:
+def read_mapping(value: object) -> Mapping[str, Any] | None:
     """Return a mapping: itself, or one written as text (`"{mine: {family: gaussian}}"`)."""
     if isinstance(value, str) and value.startswith("{"):
         value = parse(value)
@@ -99,7 +100,7 @@ def parse(text: str) -> object:
 SCALARS = {"integer": read_integer, "number": read_number, "boolean": read_boolean, "string": read_text}
 
 
-def understand(value: object, schema: Mapping) -> object:
+def understand(value: object, schema: Mapping[str, Any]) -> object:
     """Return the value with the exact types that the schema asks for; NotUnderstood in the place of what is not one.
 
     Keys that the schema does not name keep their value. Null removes an entry of a mapping of named entries.
@@ -117,7 +118,7 @@ def understand(value: object, schema: Mapping) -> object:
     return NotUnderstood(value)
 
 
-def _understand_mapping(mapping: Mapping, schema: Mapping) -> dict:
+def _understand_mapping(mapping: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     known, others = schema.get("properties", {}), schema.get("additionalProperties")
     result = {}
     for key, part in known.items():

@@ -1,6 +1,7 @@
 """The answer in numbers: which sentence of the report's words is true of this run, and the numbers that it holds."""
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -68,10 +69,13 @@ def variance(moments: pd.DataFrame, setting: Setting) -> list[Sentence]:
     return sentences
 
 
-def _two(frame: pd.DataFrame, what: str, measure: str, setting: Setting, n_keys: int) -> tuple[dict, dict]:
+def _two(
+    frame: pd.DataFrame, what: str, measure: str, setting: Setting, n_keys: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the rows of a measure without and with the headline's scale rule."""
     where = {"ensemble": setting.ensemble, "d_k": setting.d_k, "n_keys": n_keys, "measure": measure}
-    return tuple(pick(frame, what, scaling=rule, **where) for rule in (setting.plain, setting.scaled))
+    plain, scaled = (pick(frame, what, scaling=rule, **where) for rule in (setting.plain, setting.scaled))
+    return plain, scaled
 
 
 def softmax(saturation: pd.DataFrame, setting: Setting) -> list[Sentence]:
@@ -190,7 +194,7 @@ def keys_matter(saturation: pd.DataFrame, setting: Setting) -> list[Sentence]:
     if few == many or setting.plain is None or setting.scaled is None:
         return []
     values = {"few": str(few), "many": str(many), "rule": setting.scaled, "d_k": str(setting.d_k)}
-    weights = []
+    weights: list[Any] = []
     for name, n_keys in (("few", few), ("many", many)):
         weight, _ = _two(saturation, "softmax_saturation.csv", "max_weight", setting, n_keys)
         _, keys = _two(saturation, "softmax_saturation.csv", "effective_keys", setting, n_keys)

@@ -1,5 +1,7 @@
 """What the page and the LaTeX files share: the tables of the report in their order, and what its words may name."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.config.rules import specification
@@ -18,18 +20,18 @@ FOLDED = ("real_heads", "audit_all", "training_shipped")
 """Tables that the page shows on demand, in this order."""
 
 
-def specifications(configuration: dict) -> dict[str, dict]:
+def specifications(configuration: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the family and the parameters of each ensemble of a configuration."""
     return {name: specification(entry) for name, entry in configuration["ensembles"].items()}
 
 
-def setting(frames: dict[str, pd.DataFrame], configuration: dict) -> Setting:
+def setting(frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> Setting:
     """Return what the headline numbers of a run are taken at."""
     return choose(frames["moments"], frames["softmax_saturation"], specifications(configuration))
 
 
 def report_tables(
-    frames: dict[str, pd.DataFrame], longer: dict[str, pd.DataFrame], configuration: dict, language: str
+    frames: dict[str, pd.DataFrame], longer: dict[str, pd.DataFrame], configuration: dict[str, Any], language: str
 ) -> dict[str, Table | ledger.Ledger]:
     """Return the tables of the report by key, in the order of their numbers.
 
@@ -37,7 +39,7 @@ def report_tables(
     answer; what the page folds away comes last.
     """
     specs, at = specifications(configuration), setting(frames, configuration)
-    found = (
+    found: tuple[Table | ledger.Ledger, ...] = (
         rows.contrast(frames, at.ensemble, at.d_k, at.n_keys),
         ledger.ledger(frames["claims"], language),
         ledger.checks(frames["claim_checks"]),
@@ -48,7 +50,7 @@ def report_tables(
     return {table.key: table for table in sorted(found, key=lambda table: table.key in FOLDED)}
 
 
-def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict], at: Setting) -> tuple[Table, ...]:
+def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict[str, Any]], at: Setting) -> tuple[Table, ...]:
     """Return the tables of what was simulated, and of the heads, in their order."""
     members = {name: ensembles.build(spec) for name, spec in specs.items()}
     ranges, power = moments.refused(frames), ("power", "exponent")
@@ -73,7 +75,7 @@ def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict], at: S
     )
 
 
-def constants(configuration: dict) -> dict[str, str]:
+def constants(configuration: dict[str, Any]) -> dict[str, str]:
     """Return the values that all words of the report may name."""
     return {
         "distinct": f"{DISTINCT:g}",

@@ -1,5 +1,7 @@
 """What the explore panel shows: for each width, number of keys and scale rule a typical row and its measures."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.figures import style
@@ -25,7 +27,7 @@ MEASURES = {
 _CELL = ["d_k", "n_keys", "scaling"]
 
 
-def panel(frames: dict[str, pd.DataFrame], ensemble: str) -> dict | None:
+def panel(frames: dict[str, pd.DataFrame], ensemble: str) -> dict[str, Any] | None:
     """Return what the page offers and shows, None where no typical row was drawn.
 
     Cells run over d_k, then n_keys, then scale rules. `weights`, `low` and `high` hold the mean and the 10 % and 90 %
@@ -40,7 +42,7 @@ def panel(frames: dict[str, pd.DataFrame], ensemble: str) -> dict | None:
     rules = style.scalings(rows["scaling"])
     drawn = dict(list(rows.sort_values("first_rank").groupby(_CELL)))
     measured = [_spelled(frames, ensemble, *place) for place in MEASURES.values()]
-    found = {name: [] for name in ("weights", "low", "high", "largest", "rest", "measures")}
+    found: dict[str, list[Any]] = {name: [] for name in ("weights", "low", "high", "largest", "rest", "measures")}
     for cell in ((d_k, n, rule) for d_k in widths for n in n_keys for rule in rules):
         single = drawn[cell]["first_rank"] == drawn[cell]["last_rank"]
         ranked, rest = drawn[cell][single], drawn[cell][~single]
@@ -53,14 +55,16 @@ def panel(frames: dict[str, pd.DataFrame], ensemble: str) -> dict | None:
     return {"d_k": widths, "n_keys": n_keys, "scalings": rules, "start": start, "ranks": RANKS, **found}
 
 
-def _rounded(weights) -> list[float]:
+def _rounded(weights: Any) -> list[float]:
     found = [float(f"{weight:.{DIGITS}g}") if weight >= LEAST else 0 for weight in weights]
     while found and found[-1] == 0:
         del found[-1]
     return found
 
 
-def _spelled(frames: dict, ensemble: str, table: str, measure: str, value: str, se: str) -> dict[tuple, str]:
+def _spelled(
+    frames: dict[str, Any], ensemble: str, table: str, measure: str, value: str, se: str
+) -> dict[tuple[Any, ...], str]:
     rows = frames[table]
     rows = rows[(rows["ensemble"] == ensemble) & (rows["measure"] == measure)]
     found = zip(*(rows[column] for column in (*_CELL, value, se)), strict=True)

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pandas as pd
 
@@ -44,7 +45,7 @@ class KeyNumber:
     value: float
     description: Sentence
     source: str
-    row: dict = field(default_factory=dict)
+    row: dict[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     se: float | None = None
     low: float | None = None
@@ -59,10 +60,11 @@ class KeyNumber:
         """Return the number in words, rounded by its own error."""
         if self.se is not None and self.se > 0:
             return numbers.with_error(self.value, self.se)
-        if self.low is not None and math.isfinite(self.low) and math.isfinite(self.high) and self.high > self.low:
-            return numbers.rounded(self.value, (self.high - self.low) / (2 * NORMAL))
-        if self.low is not None and not math.isfinite(self.high - self.low):
-            return numbers.significant(self.value, 2)
+        if self.low is not None and self.high is not None:
+            if math.isfinite(self.low) and math.isfinite(self.high) and self.high > self.low:
+                return numbers.rounded(self.value, (self.high - self.low) / (2 * NORMAL))
+            if not math.isfinite(self.high - self.low):
+                return numbers.significant(self.value, 2)
         return str(self.value) if self.unit == "count" else exact(self.value, 4)
 
     @property
@@ -110,11 +112,19 @@ def of_run(frames: dict[str, pd.DataFrame], at: Setting) -> list[KeyNumber]:
     return named(found)
 
 
-def _say(key: str, **values) -> Sentence:
+def _say(key: str, **values: Any) -> Sentence:
     return Sentence(f"numbers.{key}", {name: str(value) for name, value in values.items()})
 
 
-def _count(name: str, value, key: str, source: str, row: dict | None = None, headline: bool = False, **values):
+def _count(
+    name: str,
+    value: Any,
+    key: str,
+    source: str,
+    row: dict[str, Any] | None = None,
+    headline: bool = False,
+    **values: Any,
+) -> KeyNumber:
     calculation = "number of rows" if row is not None else ""
     described = _say(key, **values)
     return KeyNumber(
@@ -122,16 +132,24 @@ def _count(name: str, value, key: str, source: str, row: dict | None = None, hea
     )
 
 
-def _cell(name: str, row: dict, keys: tuple[str, ...], columns: tuple[str, ...], said: Sentence, source: str, **more):
+def _cell(
+    name: str,
+    row: dict[str, Any],
+    keys: tuple[str, ...],
+    columns: tuple[str, ...],
+    said: Sentence,
+    source: str,
+    **more: Any,
+) -> KeyNumber:
     """Return a number that stands in one row; `columns` are those of its value and error, or value and interval."""
-    values = [None if missing(row[column]) else float(row[column]) for column in columns]
+    values: list[Any] = [None if missing(row[column]) else float(row[column]) for column in columns]
     where = {key: row[key] for key in keys}
     ends = {"low": values[-2], "high": values[-1]} if len(columns) > 2 else {}
     se = values[1] if len(columns) in (2, 4) else None
     return KeyNumber(name, values[0], said, source, where, columns, se=se, **ends, **more)
 
 
-def _about(frames: dict, at: Setting) -> Iterator[KeyNumber]:
+def _about(frames: dict[str, Any], at: Setting) -> Iterator[KeyNumber]:
     moments, heads = simulated(frames["moments"]), frames["real_heads"]
     yield KeyNumber("Width", at.d_k, _say("width"), "softmax_saturation.csv", {"d_k": at.d_k}, ("d_k",), unit="count")
     keys = {"n_keys": at.n_keys}
@@ -167,18 +185,24 @@ def _laws(fits: pd.DataFrame, moments: pd.DataFrame, at: Setting) -> Iterator[Ke
     yield _count("ExponentsEstimable", len(rows), "exponents", "variance_laws.csv", where)
     yield _count("ExponentsWithOne", inside, "exponents_inside", "variance_laws.csv", where, headline=True)
     for row in simulated(moments)[lambda frame: frame["d_k"] == at.d_k].to_dict("records"):
-        said = {"ensemble": row["ensemble"], "d_k": row["d_k"]}
+        cell = {"ensemble": row["ensemble"], "d_k": row["d_k"]}
         own = row["ensemble"] == at.ensemble
-        keys = ("ensemble", "d_k")
         if not missing(row["variance"]):
             yield _cell(
                 f"{letters(row['ensemble'])}Variance",
-                *(row, keys, ("variance", "variance_se"), _say("variance", **said), "moments.csv"),
+                *(row, ("ensemble", "d_k"), ("variance", "variance_se"), _say("variance", **cell), "moments.csv"),
                 n=int(row["n_scores"]),
                 headline=own,
             )
         if own and not missing(row["exact_variance"]):
-            yield _cell("ExactVariance", row, keys, ("exact_variance",), _say("variance_exact", **said), "moments.csv")
+            yield _cell(
+                "ExactVariance",
+                row,
+                ("ensemble", "d_k"),
+                ("exact_variance",),
+                _say("variance_exact", **cell),
+                "moments.csv",
+            )
 
 
 def _logits(moments: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
@@ -202,9 +226,9 @@ def _logits(moments: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
         rows = rows[rows["d_k"] == at.d_k].to_dict("records")
         stds = [logit_std(one, at.scaled, at.n_keys)[0] for one in rows]
         near = sum(abs(std - 1) <= MARGIN for std in stds)
-        said = {"d_k": at.d_k, "rule": at.scaled, "margin": f"{MARGIN:g}"}
-        yield _count("EnsemblesMeasured", len(stds), "ensembles_measured", "moments.csv", {"d_k": at.d_k}, **said)
-        yield _count("EnsemblesNearOne", near, "ensembles_near", "moments.csv", {"d_k": at.d_k}, headline=True, **said)
+        named: dict[str, Any] = {"d_k": at.d_k, "rule": at.scaled, "margin": f"{MARGIN:g}"}
+        yield _count("EnsemblesMeasured", len(stds), "ensembles_measured", "moments.csv", {"d_k": at.d_k}, **named)
+        yield _count("EnsemblesNearOne", near, "ensembles_near", "moments.csv", {"d_k": at.d_k}, headline=True, **named)
     keys = ("ensemble", "d_k")
     for name, columns in (("", ("excess_kurtosis", "excess_kurtosis_se")), ("Exact", ("exact_excess_kurtosis",))):
         if not missing(row[columns[0]]):
@@ -212,7 +236,7 @@ def _logits(moments: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
             yield _cell(f"{name}ExcessKurtosis", row, keys, columns, said, "moments.csv", n=int(row["n_scores"]))
 
 
-def _rows(frame: pd.DataFrame, at: Setting, **where) -> Iterator[tuple[str, dict, dict]]:
+def _rows(frame: pd.DataFrame, at: Setting, **where: Any) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Yield the headline's rules with their rows of a table, and what a description of them names."""
     for rule in filter(None, (at.plain, at.scaled)):
         keys = {"ensemble": at.ensemble, "d_k": at.d_k, "n_keys": at.n_keys, "scaling": rule} | where
@@ -260,7 +284,9 @@ def _gradients(gradients: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:
                 yield from _ratio(f"Widest{name}{kind}Ratio", pair, columns, f"ratios.{measure}.{kind.lower()}", at)
 
 
-def _ratio(name: str, pair: list[dict], columns: tuple[str, str], key: str, at: Setting) -> Iterator[KeyNumber]:
+def _ratio(
+    name: str, pair: list[dict[str, Any]], columns: tuple[str, str], key: str, at: Setting
+) -> Iterator[KeyNumber]:
     """Yield how many times a gradient without the scale is that with it, with the error of independent sizes."""
     if len(pair) < 2 or not pair[1][columns[0]]:
         return
@@ -342,8 +368,8 @@ def _heads(frame: pd.DataFrame) -> Iterator[KeyNumber]:
         name, source, where = letters(dump), "real_heads.csv", {"dump": dump}
         margin = MARGIN
         near = int(((heads["logit_std"] - 1).abs() <= margin).sum())
-        said = {"dump": dump, "margin": f"{margin:g}"}
-        yield _count(f"{name}HeadsNearOne", near, "heads_near", source, where, headline=True, **said)
+        near_one: dict[str, Any] = {"dump": dump, "margin": f"{margin:g}"}
+        yield _count(f"{name}HeadsNearOne", near, "heads_near", source, where, headline=True, **near_one)
         yield _count(f"{name}Heads", len(heads), "heads_of", source, where, dump=dump)
         for end, place in (("Lowest", heads["logit_std"].idxmin()), ("Highest", heads["logit_std"].idxmax())):
             row = heads.loc[place].to_dict()
@@ -366,7 +392,7 @@ def _heads(frame: pd.DataFrame) -> Iterator[KeyNumber]:
             )
 
 
-def _trust(frames: dict) -> Iterator[KeyNumber]:
+def _trust(frames: dict[str, Any]) -> Iterator[KeyNumber]:
     scores, left_out = calibrating.scores(frames["moments"]), 0
     yield from _covered("Moments", scores, "moments.csv")
     theory, left_out = calibrating.theory_scores(frames["softmax_saturation"], frames["gradient_magnitude"])
@@ -376,12 +402,12 @@ def _trust(frames: dict) -> Iterator[KeyNumber]:
         yield _count("RowsNotTrusted", left_out, "trust.left_out", source)
 
 
-def _covered(name: str, scores, source: str) -> Iterator[KeyNumber]:
+def _covered(name: str, scores: Any, source: str) -> Iterator[KeyNumber]:
     if not len(scores):
         return
     calculation = "distances (estimate - exact)/se of all estimates with an exact value and a trusted error"
     share = sum(score <= NORMAL for score in scores) / len(scores)
-    common = dict(source=source, calculation=calculation, n=len(scores))
+    common: dict[str, Any] = dict(source=source, calculation=calculation, n=len(scores))
     yield KeyNumber(f"{name}Compared", len(scores), _say(f"trust.{name}.count"), **common, unit="count")
     yield KeyNumber(
         f"{name}Covered",

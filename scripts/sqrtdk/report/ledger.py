@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -82,20 +83,24 @@ def ledger(frame: pd.DataFrame, language: str) -> Ledger:
     return Ledger(lines, tuple(summary(frame)))
 
 
-def _true(value) -> bool:
+def _true(value: Any) -> bool:
     return str(value).lower() == "true"
 
 
-def _line(row: dict, language: str) -> Line:
+def _line(row: dict[str, Any], language: str) -> Line:
     claim = CLAIMS[row["claim"]]
     decided = row["verdict"] != OPINION
+    holds_if, not_if = (
+        typeset(side.language(language)) if side else Markup() for side in (claim.holds_if, claim.not_if)
+    )
     return Line(
         claim.id,
         claim.source,
         row["verdict"],
         typeset(claim.says.language(language)),
         typeset(claim.measures.language(language)),
-        *(typeset(side.language(language)) if side else Markup() for side in (claim.holds_if, claim.not_if)),
+        holds_if,
+        not_if,
         _expected(row) if decided and row["reason"] != MISSING else "",
         _number(row),
         _number(row, "not_if_"),
@@ -109,14 +114,14 @@ def _line(row: dict, language: str) -> Line:
     )
 
 
-def _expected(row: dict) -> str:
+def _expected(row: dict[str, Any]) -> str:
     value = exact(row["expected"], 4)
     if row["relation"] != NEAR:
         return f"{SIGNS[row['relation']]} {value}"
     return f"{value} ± {exact(row['margin'], 2)}"
 
 
-def _number(row: dict, side: str = "") -> str:
+def _number(row: dict[str, Any], side: str = "") -> str:
     """Spell a measured number with its error, or with its interval where the error is large."""
     names = [f"{side}{name}" for name in ("measured", "se", "low", "high")]
     value, se, low, high = (row[name] for name in names)
@@ -129,7 +134,7 @@ def _number(row: dict, side: str = "") -> str:
     return numbers.with_error(value, se)
 
 
-def place(row: dict) -> str:
+def place(row: dict[str, Any]) -> str:
     """Return where a claim was measured: d_k = 64, n = 64."""
     named = (("d_k", row["d_k"]), ("n", row["n_keys"]))
     return ", ".join(f"{name} = {numbers.count(value)}" for name, value in named if not missing(value))

@@ -6,8 +6,10 @@ import json
 import platform
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from sqrtdk.report import citing
+from sqrtdk.report.latex.text import prose
 
 PACKAGES = (
     "numpy",
@@ -24,7 +26,7 @@ PACKAGES = (
 )
 
 
-def canonical(value) -> str:
+def canonical(value: Any) -> str:
     """Spell a value as JSON in which the order of keys does not count."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -44,7 +46,8 @@ def source_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
 
     Raises ValueError where two files would have one name.
     """
-    root, found = Path(root).resolve(), {}
+    root = Path(root).resolve()
+    found: dict[str, str] = {}
     for path in map(Path, paths):
         whole = path.resolve()
         name = whole.relative_to(root).as_posix() if whole.is_relative_to(root) else whole.name
@@ -54,7 +57,7 @@ def source_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def difference(configuration: dict, default: dict) -> list[dict]:
+def difference(configuration: dict[str, Any], default: dict[str, Any]) -> list[dict[str, Any]]:
     """List what differs from the default, one entry for each key: `key`, `value`, `default`; what is absent is None.
 
     Mappings are compared entry by entry, with dotted keys.
@@ -81,8 +84,12 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 
 
 def record(
-    configuration: dict, default: dict, sources: dict[str, str], commit: str, rules: dict[str, dict] | None = None
-) -> dict:
+    configuration: dict[str, Any],
+    default: dict[str, Any],
+    sources: dict[str, str],
+    commit: str,
+    rules: dict[str, dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Return the provenance of a run: nothing in it depends on when, where or by whom the run was made.
 
     Args:
@@ -103,15 +110,15 @@ def record(
     }
 
 
-def report_entry(title: str, version: str, record: dict) -> str:
+def report_entry(title: str, version: str, record: dict[str, Any]) -> str:
     """Return the BibTeX entry of the report: the configuration and the commit name the run behind its numbers."""
     configuration, commit = record["configuration_sha256"], record["commit"]
     fields = {
-        "title": "{" + citing.tex(title) + "}",
+        "title": "{" + prose(title) + "}",
         "author": citing.AUTHOR,
         "year": str(citing.YEAR),
-        "howpublished": citing.tex(f"sqrtdk {version}"),
-        "note": citing.tex(f"Configuration SHA-256 {configuration}" + (f", commit {commit}" if commit else "")),
+        "howpublished": prose(f"sqrtdk {version}"),
+        "note": prose(f"Configuration SHA-256 {configuration}" + (f", commit {commit}" if commit else "")),
     }
     lines = [f"  {key:<12} = {{{value}}}" for key, value in fields.items()]
     return "@misc{sqrtdk-report,\n" + ",\n".join(lines) + "\n}\n"

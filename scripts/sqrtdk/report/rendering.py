@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import jinja2
 import yaml
@@ -41,7 +42,7 @@ PREVIEW = 5
 """Rows of a figure's data that the page shows."""
 
 
-def figure(record: Mapping, files: Mapping[str, str], folder: str, sheet: inline.Sheet) -> dict:
+def figure(record: Mapping[str, Any], files: Mapping[str, str], folder: str, sheet: inline.Sheet) -> dict[str, Any]:
     """Return what the page shows of a figure.
 
     record: its words. files: the texts of its files of FIGURE_TEXTS. folder: where they are, relative to the page.
@@ -99,7 +100,9 @@ def environment(sources: Mapping[str, str]) -> jinja2.Environment:
     return jinja
 
 
-def render(sources: Mapping[str, str], language: str, context: Mapping[str, object], constants: Mapping) -> str:
+def render(
+    sources: Mapping[str, str], language: str, context: Mapping[str, object], constants: Mapping[str, Any]
+) -> str:
     """Return the page made from the report's sources (name -> text) in one language.
 
     `template.html.jinja` is the page, `words/<language>/*.yaml` its words, `formulas.yaml` its displayed formulas,

@@ -1,6 +1,7 @@
 """What the headline numbers are taken at: the cell of the run that is nearest to the question."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -35,7 +36,7 @@ class Setting:
         ]
 
 
-def choose(moments: pd.DataFrame, saturation: pd.DataFrame, specs: dict[str, dict]) -> Setting:
+def choose(moments: pd.DataFrame, saturation: pd.DataFrame, specs: dict[str, dict[str, Any]]) -> Setting:
     """Choose what the headline is about: standard Gaussian components if simulated, d_k and n_keys nearest to 64.
 
     Raises ValueError where nothing was simulated.
@@ -60,6 +61,6 @@ def choose(moments: pd.DataFrame, saturation: pd.DataFrame, specs: dict[str, dic
     )
 
 
-def _is_standard_gaussian(spec: dict) -> bool:
+def _is_standard_gaussian(spec: dict[str, Any]) -> bool:
     standard = {"query_mean": 0, "key_mean": 0, "query_sd": 1, "key_sd": 1}
     return spec.get("family") == "gaussian" and all(spec.get(key, value) == value for key, value in standard.items())

@@ -1,5 +1,7 @@
 """The run in one record for programs: which run it is, its headline numbers, its verdicts, its figures."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.report.key_numbers import KeyNumber
@@ -9,12 +11,12 @@ from sqrtdk.words.texts import Words
 
 def summary(
     version: str,
-    provenance: dict,
+    provenance: dict[str, Any],
     found: list[KeyNumber],
     say: Words,
     frames: dict[str, pd.DataFrame],
-    manifest: dict,
-) -> dict:
+    manifest: dict[str, Any],
+) -> dict[str, Any]:
     """Return what `workflow/schemas/summary.schema.json` describes.
 
     provenance, manifest: as in provenance.json and figures/manifest.json. Nothing in it depends on when or where a run
@@ -38,13 +40,13 @@ def summary(
     }
 
 
-def _rows(frame: pd.DataFrame | None, columns: tuple[str, ...]) -> list[dict]:
+def _rows(frame: pd.DataFrame | None, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     if frame is None or frame.empty:
         return []
     return [{name: int(row[name]) if name == "d_k" else str(row[name]) for name in columns} for row in _records(frame)]
 
 
-def _records(frame: pd.DataFrame) -> list[dict]:
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.to_dict("records")
 
 

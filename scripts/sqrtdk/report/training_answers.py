@@ -1,6 +1,7 @@
 """What training says, in sentences chosen by its numbers, and the tables of the report on it."""
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -19,12 +20,12 @@ WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided
 """How the words name the verdicts."""
 
 
-def _names(row: dict) -> dict[str, object]:
+def _names(row: dict[str, Any]) -> dict[str, object]:
     values = {"task": row["task"], "optimiser": optimiser(row)}
     return values | {"d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
 
 
-def optimiser(row: dict) -> Sentence:
+def optimiser(row: dict[str, Any]) -> Sentence:
     """Return the name of the optimiser of a training run."""
     return Sentence(f"optimisers.{row['optimiser']}")
 
@@ -55,7 +56,7 @@ def headline(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
     return sentences + [_verdict("mup", row) for row in _records(other)]
 
 
-def _verdict(family: str, row: dict) -> Sentence:
+def _verdict(family: str, row: dict[str, Any]) -> Sentence:
     """Return the sentence for a verdict, or the one on windows that the tried rates leave open at an end."""
     values = _names(row) | {
         "estimate": numbers.significant(row["estimate"], 2),
@@ -68,7 +69,7 @@ def _verdict(family: str, row: dict) -> Sentence:
     return Sentence(f"answer.training.{family}.{word}", values)
 
 
-def _nowhere(summary: pd.DataFrame, row: dict) -> list[Sentence]:
+def _nowhere(summary: pd.DataFrame, row: dict[str, Any]) -> list[Sentence]:
     """Say which of the two rules worked at no rate that was tried."""
     rules = (("plain", row["scaling"]), ("scaled", row["reference"]))
     lost = [word for word, rule in rules if _ceiling(summary, row["experiment"], rule, row["d_k"]) == "nowhere"]
@@ -96,15 +97,15 @@ def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
     return sentences
 
 
-def _at_width(row: dict) -> dict[str, object]:
+def _at_width(row: dict[str, Any]) -> dict[str, object]:
     return {"d_k": row["d_k"], "verdict": _judged(row), "ratio": numbers.significant(row["estimate"], 2)}
 
 
-def _judged(row: dict) -> Sentence:
+def _judged(row: dict[str, Any]) -> Sentence:
     return Sentence(f"verdicts.{WORDS[row['verdict']]}")
 
 
-def _records(frame: pd.DataFrame) -> list[dict]:
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.to_dict("records")
 
 
@@ -205,11 +206,11 @@ def verdict_table(key: str, verdicts: pd.DataFrame, summary: pd.DataFrame) -> Ta
     return Table(key, columns, tuple(rows))
 
 
-def _key(row: dict) -> tuple:
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["experiment"], row["scaling"], row["d_k"]
 
 
-def _comparison(row: dict) -> Cell:
+def _comparison(row: dict[str, Any]) -> Cell:
     text = f"{numbers.significant(row['estimate'], 2)} {numbers.rough_interval(row['low'], row['high'])}"
     return Cell(text, note=_judged(row), note_word="tables.literal", number=True)
 

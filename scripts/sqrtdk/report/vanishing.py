@@ -1,5 +1,7 @@
 """What "vanishing gradient" means and when it is true, in sentences that the numbers choose."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.report.comparing import compare, ratio
@@ -55,7 +57,7 @@ def _verdict(gradients: pd.DataFrame, setting: Setting) -> Sentence:
 def _rows(spread: pd.DataFrame, setting: Setting) -> list[Sentence]:
     """Say how many rows have next to no gradient, and how much the tenth with the largest holds."""
     where = {"ensemble": setting.ensemble, "d_k": setting.d_k, "n_keys": setting.n_keys, "measure": "grad_logits"}
-    values = {"d_k": str(setting.d_k), "n_keys": str(setting.n_keys), "rule": setting.scaled}
+    values: dict[str, Any] = {"d_k": str(setting.d_k), "n_keys": str(setting.n_keys), "rule": setting.scaled}
     values |= {"threshold": f"{THRESHOLDS[_THRESHOLD]:g}"}
     found = []
     for family, statistic in (("rows", f"below_{_THRESHOLD}"), ("energy", "top_tenth_energy")):
@@ -71,14 +73,14 @@ def _rows(spread: pd.DataFrame, setting: Setting) -> list[Sentence]:
     return found
 
 
-def _error(row) -> float:
+def _error(row: Any) -> float:
     """Return the standard error of a share; of one without, what its one-sided bound allows at 95 %."""
     if not missing(row["se"]):
         return row["se"]
     return max(row["high"] - row["estimate"], row["estimate"] - row["low"]) / 1.645
 
 
-def share(row) -> str:
+def share(row: Any) -> str:
     """Spell a share of rows, or of their energy, as a percentage with its error; a bound where it is none or all."""
     if not missing(row["se"]):
         return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
@@ -87,19 +89,19 @@ def share(row) -> str:
     return f"> {numbers.percent(row['low'])}"
 
 
-def _crossing(crossings: pd.DataFrame, setting: Setting, measure: str, quantity: str):
+def _crossing(crossings: pd.DataFrame, setting: Setting, measure: str, quantity: str) -> dict[str, Any]:
     where = {"ensemble": setting.ensemble, "n_keys": setting.n_keys, "measure": measure, "quantity": quantity}
     return pick(crossings, "gradient_crossovers.csv", **where)
 
 
-def _star(row) -> dict[str, str]:
+def _star(row: Any) -> dict[str, str]:
     return {
         "star": numbers.significant(row["d_k_star"], 2),
         "interval": numbers.interval(row["ci_low"], row["ci_high"]),
     }
 
 
-def _nowhere(row) -> str:
+def _nowhere(row: Any) -> str:
     return "always" if str(row["reason"]).startswith("below") else "never"
 
 

@@ -1,9 +1,10 @@
 """Result tables as data frames, read so that text stays text."""
 
 from pathlib import Path
+from typing import Any
 
 
-def read(paths: list[Path]) -> dict:
+def read(paths: list[Path]) -> dict[str, Any]:
     """Read result tables into data frames by the stem of their file names.
 
     Only an empty cell is a missing value: `none` is a scale rule, and an ensemble may be called `null`.

@@ -52,7 +52,7 @@ class Words:
     def __init__(
         self,
         tree: dict[str, Any],
-        references: Mapping[str, object] | None = None,
+        references: Mapping[str, Any] | None = None,
         constants: Mapping[str, Any] | None = None,
     ):
         self.tree = tree
@@ -92,7 +92,7 @@ class Words:
             raise ValueError(f"the words at {key!r} are used where markup cannot stand")
         return self.fill(key, text, values)
 
-    def __call__(self, key: str, **values: object) -> Markup:
+    def __call__(self, key: str, **values: object) -> Any:
         parts = self.text(key).split("$")
         values = {**self.constants, **values}
         if len(parts) % 2 == 0:
@@ -114,7 +114,7 @@ class Words:
     def prose(self, text: str) -> Markup:
         return prose(text)
 
-    def finish(self, whole: Markup) -> Markup:
+    def finish(self, whole: Any) -> Any:
         return glued(whole)
 
     def fill(self, key: str, text: str, values: Mapping[str, object]) -> str:

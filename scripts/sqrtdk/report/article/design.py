@@ -1,5 +1,7 @@
 """The design of the study on one card: aims, data-generating mechanisms, estimands, methods, performance measures."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.report import calibrating
@@ -10,11 +12,11 @@ from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
 
-def _said(key: str, values: dict | None = None) -> Sentence:
+def _said(key: str, values: dict[str, Any] | None = None) -> Sentence:
     return Sentence(f"article.design.{key}", values or {})
 
 
-def card(frames: dict[str, pd.DataFrame], configuration: dict) -> list[Point]:
+def card(frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> list[Point]:
     """Return the card; what it counts is counted in the results, goals and caps are those of the configuration."""
     moments = frames["moments"]
     cells = simulated(moments)
@@ -31,7 +33,7 @@ def _mechanisms(cells: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> tuple[S
     return _ensembles(cells, frames), _training(frames), _said("mechanisms.besides"), _heads(frames)
 
 
-def _range(values) -> dict[str, str]:
+def _range(values: Any) -> dict[str, str]:
     return {"first": numbers.count(min(values)), "last": numbers.count(max(values))}
 
 
@@ -70,7 +72,7 @@ def _heads(frames: dict[str, pd.DataFrame]) -> Sentence:
     return _said("mechanisms.heads", {"heads": str(len(heads)), "scores": numbers.count(heads["n_scores"].sum())})
 
 
-def _methods(cells: pd.DataFrame, configuration: dict) -> Sentence:
+def _methods(cells: pd.DataFrame, configuration: dict[str, Any]) -> Sentence:
     values = {
         "scores": numbers.count(cells["n_scores"].sum()),
         "goal": f"{exact(100 * configuration['precision'], 2)} %",
@@ -79,7 +81,7 @@ def _methods(cells: pd.DataFrame, configuration: dict) -> Sentence:
     return _said("methods.text", values | _range(cells["n_blocks"]))
 
 
-def _performance(cells: pd.DataFrame, frames: dict[str, pd.DataFrame], configuration: dict) -> list[Sentence]:
+def _performance(cells: pd.DataFrame, frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> list[Sentence]:
     # An estimate that cannot scatter has no error to speak of.
     errors = cells["relative_se"][cells["relative_se"] > 0]
     if errors.empty:

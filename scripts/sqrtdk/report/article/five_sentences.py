@@ -1,6 +1,7 @@
 """The answer in five sentences: why divide, when it holds, what softmax, gradients and training make of it."""
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -41,14 +42,14 @@ def five_sentences(frames: dict[str, pd.DataFrame], setting: Setting) -> list[Po
     ]
 
 
-def _said(key: str, values: dict | None = None) -> Sentence:
+def _said(key: str, values: dict[str, Any] | None = None) -> Sentence:
     return Sentence(f"{_FAMILY}.{key}", values or {})
 
 
 def why(frames: dict[str, pd.DataFrame], setting: Setting) -> Sentence:
     """Say that the variance is d_k, its exponent 1, and what the root does to the logits; or that it is not so."""
     row = pick(frames["moments"], "moments.csv", ensemble=setting.ensemble, d_k=setting.d_k)
-    values = {"ensemble": setting.ensemble, "d_k": str(setting.d_k)}
+    values: dict[str, Any] = {"ensemble": setting.ensemble, "d_k": str(setting.d_k)}
     if missing(row["variance"]):
         return _said("why.missing", values)
     plain, scaled = (logit_std(row, rule, setting.n_keys) for rule in ("none", WANTED_SCALING))
@@ -106,12 +107,12 @@ def _heads(heads: pd.DataFrame) -> Sentence:
     return _said(f"when.heads.{'all' if near.all() else 'most' if near.mean() > 0.5 else 'few'}", values)
 
 
-def _pair(frame: pd.DataFrame, what: str, measure: str, setting: Setting) -> list[dict]:
+def _pair(frame: pd.DataFrame, what: str, measure: str, setting: Setting) -> list[dict[str, Any]]:
     where = {"ensemble": setting.ensemble, "d_k": setting.d_k, "n_keys": setting.n_keys, "measure": measure}
     return [pick(frame, what, scaling=rule, **where) for rule in (setting.plain, setting.scaled)]
 
 
-def _both(rows: list[dict], name: str, value: str = "estimate", se: str = "se") -> dict[str, str]:
+def _both(rows: list[dict[str, Any]], name: str, value: str = "estimate", se: str = "se") -> dict[str, str]:
     """Spell a number without and with the scale."""
     return {
         key: numbers.with_error(row[value], row[se])
@@ -121,7 +122,8 @@ def _both(rows: list[dict], name: str, value: str = "estimate", se: str = "se") 
 
 def softmax(saturation: pd.DataFrame, setting: Setting) -> Sentence:
     """Say the largest weight and the effective keys without the scale and with it."""
-    values = {"n_keys": str(setting.n_keys), "d_k": str(setting.d_k), "rule": setting.scaled or setting.plain}
+    values: dict[str, Any] = {"n_keys": str(setting.n_keys), "d_k": str(setting.d_k)}
+    values["rule"] = setting.scaled or setting.plain
     if setting.plain is None or setting.scaled is None:
         return _said("softmax.one_rule", values)
     weights, keys = (
@@ -133,7 +135,8 @@ def softmax(saturation: pd.DataFrame, setting: Setting) -> Sentence:
 
 def gradient(gradients: pd.DataFrame, setting: Setting) -> Sentence:
     """Say how the gradient of the logits without the scale compares as root mean square and in the median row."""
-    values = {"n_keys": str(setting.n_keys), "d_k": str(setting.d_k), "rule": setting.scaled or setting.plain}
+    values: dict[str, Any] = {"n_keys": str(setting.n_keys), "d_k": str(setting.d_k)}
+    values["rule"] = setting.scaled or setting.plain
     if setting.plain is None or setting.scaled is None:
         return _said("gradient.one_rule", values)
     rows, verdicts = _pair(gradients, "gradient_magnitude.csv", "grad_logits", setting), []
@@ -159,7 +162,7 @@ def training(frames: dict[str, pd.DataFrame]) -> Sentence:
     return _said(f"training.{WORDS[row['verdict']]}", values)
 
 
-def _trained(summary: pd.DataFrame, verdict: dict) -> dict[str, str]:
+def _trained(summary: pd.DataFrame, verdict: dict[str, Any]) -> dict[str, str]:
     """Spell how long and at how many rates models were trained, and what they get right without the scale and with."""
     where = {name: verdict[name] for name in ("experiment", "d_k")}
     plain, scaled = (find(summary, scaling=verdict[name], **where) for name in ("scaling", "reference"))
@@ -167,7 +170,7 @@ def _trained(summary: pd.DataFrame, verdict: dict) -> dict[str, str]:
     return told | {name: numbers.percent(row["accuracy"]) for name, row in (("plain", plain), ("scaled", scaled))}
 
 
-def _mup(verdicts: pd.DataFrame, plain: dict) -> Sentence:
+def _mup(verdicts: pd.DataFrame, plain: dict[str, Any]) -> Sentence:
     rows = verdicts[(verdicts["scaling"] == MUP) & (verdicts["comparison"] == "best")]
     rows = rows[(rows["experiment"] == plain["experiment"]) & (rows["d_k"] == plain["d_k"])]
     if rows.empty or not math.isfinite(rows["estimate"].iloc[0]):

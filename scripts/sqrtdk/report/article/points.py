@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -20,14 +21,14 @@ class Point:
     evidence: tuple[str, ...] = ()
 
 
-def find(frame: pd.DataFrame, **where) -> dict | None:
+def find(frame: pd.DataFrame, **where: Any) -> Any:
     """Return the first row at these keys, None where there is none."""
     for column, value in where.items():
         frame = frame[frame[column] == value]
     return None if frame.empty else frame.iloc[0].to_dict()
 
 
-def error(row: dict | None, value: str = "estimate", se: str = "se") -> str | None:
+def error(row: dict[str, Any] | None, value: str = "estimate", se: str = "se") -> str | None:
     """Spell the number of a row with its error, `0.792(2)`; None where there is no row or no number."""
     return None if row is None or missing(row[value]) else numbers.with_error(row[value], row[se])
 
@@ -57,7 +58,7 @@ def with_ends(estimate: float, low: float, high: float) -> dict[str, str]:
     return {name: f"{value:.{decimals}f}" for name, value in values.items()}
 
 
-def verdict_values(row: dict) -> dict[str, str]:
+def verdict_values(row: dict[str, Any]) -> dict[str, str]:
     """Spell the estimate of a verdict on training, its interval and its margin."""
     return with_ends(row["estimate"], row["low"], row["high"]) | {"margin": f"{row['margin']:g}"}
 

@@ -1,5 +1,7 @@
 """What to use when: one row for each situation, with what was measured of it."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.report.article.points import error, find, percentage, verdict_values
@@ -88,24 +90,24 @@ def _without(verdicts: pd.DataFrame) -> Sentence | None:
     return Sentence("article.practice.plain.training", {"tasks": Listing(tuple(told))}) if told else None
 
 
-def _said(name: str, values: dict) -> Sentence:
+def _said(name: str, values: dict[str, Any]) -> Sentence:
     return Sentence(f"article.practice.{name}.measured", values)
 
 
-def _normalised(frames: dict[str, pd.DataFrame], **schemes: str) -> dict[str, str]:
-    values = {name: error(normalised(frames, scheme)) for name, scheme in schemes.items()}
+def _normalised(frames: dict[str, pd.DataFrame], **schemes: str) -> dict[str, Any]:
+    values: dict[str, Any] = {name: error(normalised(frames, scheme)) for name, scheme in schemes.items()}
     wide = normalised(frames, next(reversed(schemes.values())), d_model=2 * BASE)
     values |= {f"{name}_wide": error(normalised(frames, scheme, 2 * BASE)) for name, scheme in schemes.items()}
     return values | {"d_k": str(normalised(frames, next(iter(schemes.values())))["d_k"]), "wide": str(wide["d_k"])}
 
 
-def _weights(frames: dict[str, pd.DataFrame], scheme: str) -> dict:
+def _weights(frames: dict[str, pd.DataFrame], scheme: str) -> dict[str, Any]:
     return pick(frames["initialisation"], "initialisation.csv", scheme=scheme, quantity="logit_std")
 
 
-def _start(frames: dict[str, pd.DataFrame]) -> dict[str, str]:
+def _start(frames: dict[str, pd.DataFrame]) -> dict[str, Any]:
     schemes = {"xavier": "xavier_uniform", "attention": "xavier_fused", "linear": "linear_default"}
-    values = {name: error(_weights(frames, scheme)) for name, scheme in schemes.items()}
+    values: dict[str, Any] = {name: error(_weights(frames, scheme)) for name, scheme in schemes.items()}
     fixed = frames["initialisation"]
     fixed = fixed[(fixed["scheme"] == "normal_0.02") & (fixed["quantity"] == "logit_std")].sort_values("d_model")
     for name, row in (("narrow", fixed.iloc[0]), ("wide", fixed.iloc[-1])):
@@ -125,15 +127,15 @@ def _long(frame: pd.DataFrame) -> Sentence:
     return Sentence(f"article.practice.long.{'measured' if few != many else 'measured_one'}", values)
 
 
-def _linear(frame: pd.DataFrame) -> dict[str, str]:
-    values = {"d_k": str(D_K), "n_keys": str(N_KEYS)}
+def _linear(frame: pd.DataFrame) -> dict[str, Any]:
+    values: dict[str, Any] = {"d_k": str(D_K), "n_keys": str(N_KEYS)}
     for name, attention in (("relu", "relu"), ("elu", "elu+1"), ("favor", "favor+"), ("softmax", "softmax")):
         row = pick(frame[frame["d_k"] == D_K], "linear_attention.csv", attention=attention, scaling=BETWEEN)
         values[name] = error(row)
     return values
 
 
-def _sparse(frame: pd.DataFrame) -> dict[str, str]:
+def _sparse(frame: pd.DataFrame) -> dict[str, Any]:
     values = {"n_keys": str(N_KEYS), "narrow": f"{NARROW:g}", "wide": f"{WIDE:g}"}
     for name, spread in (("scaled", NARROW), ("plain", WIDE)):
         where = {"normaliser": "sparsemax", "logit_std": spread, "n_keys": N_KEYS, "measure": "zero_gradient_mass"}
@@ -142,9 +144,9 @@ def _sparse(frame: pd.DataFrame) -> dict[str, str]:
     return values
 
 
-def _bits(frame: pd.DataFrame) -> dict[str, str]:
+def _bits(frame: pd.DataFrame) -> dict[str, Any]:
     d_k = nearest(frame["d_k"], WANTED_D_K)
-    values = {"d_k": str(d_k)}
+    values: dict[str, Any] = {"d_k": str(d_k)}
     for name, rule in (("plain", "none"), ("scaled", "1/sqrt(d_k)")):
         where = {"d_k": d_k, "scaling": rule}
         values[name] = error(find(frame, format="bfloat16", rounded="logits", measure="total_variation", **where))

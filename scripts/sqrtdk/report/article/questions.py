@@ -1,6 +1,7 @@
 """Questions that people ask about the factor, answered by the tables and figures of the run."""
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -60,7 +61,7 @@ def questions(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame],
     return [point for point in found if point.sentences]
 
 
-def _said(key: str, values: dict | None = None) -> Sentence:
+def _said(key: str, values: dict[str, Any] | None = None) -> Sentence:
     return Sentence(f"article.questions.{key}", values or {})
 
 
@@ -68,7 +69,7 @@ def _told(*sentences: Sentence | None) -> tuple[Sentence, ...]:
     return tuple(sentence for sentence in sentences if sentence is not None)
 
 
-def rule_values(frame: pd.DataFrame, **rules: str) -> dict[str, str]:
+def rule_values(frame: pd.DataFrame, **rules: str) -> dict[str, Any]:
     """Spell the spread of the logits and the effective keys under scale rules, at the width nearest to 64."""
     here, values = at_width(frame)
     for name, rule in rules.items():
@@ -77,7 +78,7 @@ def rule_values(frame: pd.DataFrame, **rules: str) -> dict[str, str]:
     return values
 
 
-def at_width(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+def at_width(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return the rows of alternatives.csv at the width and number of keys nearest to 64, and how these are spelled."""
     d_k, n_keys = nearest(frame["d_k"], WANTED_D_K), nearest(frame["n_keys"], WANTED_D_K)
     here = frame[(frame["d_k"] == d_k) & (frame["n_keys"] == n_keys)]
@@ -175,7 +176,9 @@ def fold(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     return _told(_said(f"fold.start.{start}", values), _said("fold.rates", values), _said("fold.limits"))
 
 
-def normalised(frames: dict[str, pd.DataFrame], scheme: str, d_model: int = BASE, group: str = "heads") -> dict:
+def normalised(
+    frames: dict[str, pd.DataFrame], scheme: str, d_model: int = BASE, group: str = "heads"
+) -> dict[str, Any]:
     """Return the row of the standard deviation of the logits that a normalisation leaves."""
     where = {"group": group, "scheme": scheme, "d_model": d_model, "quantity": "logit_std"}
     return pick(frames["initialisation"], "initialisation.csv", **where)
@@ -240,7 +243,7 @@ def keys(frames: dict[str, pd.DataFrame], setting: Setting) -> tuple[Sentence, .
     weights = [find(here, n_keys=n, measure="max_weight", scaling=setting.plain) for n in (many, few)]
     spread = [find(here, n_keys=n, measure="effective_keys", scaling=setting.scaled) for n in (many, few)]
     found = compare(*(row[column] for row in weights for column in ("estimate", "se")))
-    values = {"few": str(few), "many": str(many), "d_k": str(setting.d_k), "rule": setting.scaled}
+    values: dict[str, Any] = {"few": str(few), "many": str(many), "d_k": str(setting.d_k), "rule": setting.scaled}
     for name, rows in (("weight", weights), ("keys", spread)):
         values |= {f"{name}_many": error(rows[0]), f"{name}_few": error(rows[1])}
     return _told(
@@ -269,7 +272,8 @@ def heads(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     if len(audit):
         saturated = int((audit["saturated_share"] > FROZEN).sum())
         level = "none" if saturated == 0 else "many" if saturated > FROZEN * len(audit) else "few"
-        values = {"saturated": str(saturated), "count": str(len(audit)), "weight": f"{SATURATED_WEIGHT:g}"}
+        values: dict[str, Any] = {"saturated": str(saturated), "count": str(len(audit))}
+        values["weight"] = f"{SATURATED_WEIGHT:g}"
         values |= {"median": numbers.significant(frame["max_weight"].median(), 2), "models": models(audit)}
         told.append(_said(f"heads.saturated.{level}", values))
     values = {"median": numbers.significant(frame["logit_std"].median(), 3), "count": str(len(frame))}

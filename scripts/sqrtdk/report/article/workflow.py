@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -45,7 +46,7 @@ class Source:
     keys: tuple[str, ...]
 
 
-def before(rules: Mapping[str, Mapping], names: Iterable[str]) -> list[str]:
+def before(rules: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> list[str]:
     """Return these rules and all that they need, in the order of the workflow."""
     found, todo = set(), [*names]
     while todo:
@@ -56,7 +57,7 @@ def before(rules: Mapping[str, Mapping], names: Iterable[str]) -> list[str]:
     return [name for name in rules if name in found]
 
 
-def reduced(rules: Mapping[str, Mapping]) -> dict[str, list[str]]:
+def reduced(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return what each rule needs directly, without what it needs by way of another."""
     found = {}
     for name, rule in rules.items():
@@ -76,7 +77,9 @@ def columns(after: Mapping[str, list[str]]) -> list[list[str]]:
     def depth(name: str) -> int:
         return max((depth(user) + 1 for user in users[name]), default=0)
 
-    depths, heights, found = {name: depth(name) for name in after}, {}, []
+    depths = {name: depth(name) for name in after}
+    heights: dict[str, float] = {}
+    found: list[Any] = []
     for place in range(max(depths.values()), -1, -1):
         column = [name for name in after if depths[name] == place]
         own = {name: (row + 0.5) / len(column) for row, name in enumerate(column)}
@@ -86,7 +89,7 @@ def columns(after: Mapping[str, list[str]]) -> list[list[str]]:
     return found
 
 
-def drawing(rules: Mapping[str, Mapping], anchors: Mapping[str, str]) -> Drawing:
+def drawing(rules: Mapping[str, Mapping[str, Any]], anchors: Mapping[str, str]) -> Drawing:
     """Draw the rules. `anchors` are anchors on the page by the name of the table in results/ that they show."""
     after = reduced(rules)
     found = columns(after)
@@ -126,7 +129,7 @@ def table(file: str) -> str:
     return name.removesuffix(".csv") if folder == "results" and "/" not in name and name.endswith(".csv") else ""
 
 
-def anchors(figures: Iterable[Mapping], tables: Iterable[str]) -> dict[str, str]:
+def anchors(figures: Iterable[Mapping[str, Any]], tables: Iterable[str]) -> dict[str, str]:
     """Return where the page shows each table of results/: the first figure of it, else the table of this name."""
     found = {key: f"tab-{key.replace('_', '-')}" for key in tables} | SHOWN
     for figure in sorted(figures, key=lambda figure: figure["number"], reverse=True):
@@ -134,7 +137,7 @@ def anchors(figures: Iterable[Mapping], tables: Iterable[str]) -> dict[str, str]
     return found
 
 
-def sources(rules: Mapping[str, Mapping], figures: Iterable[Mapping]) -> list[Source]:
+def sources(rules: Mapping[str, Mapping[str, Any]], figures: Iterable[Mapping[str, Any]]) -> list[Source]:
     """Return what stands behind each figure."""
     makers = {table(file): name for name, rule in rules.items() for file in rule["makes"]}
     found = []

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from sqrtdk.claims.catalogue import CLAIMS
+from sqrtdk.claims.core import Claim
 from sqrtdk.report.latex.text import Tex, prose
 from sqrtdk.report.ledger import INDEX, Ledger, Line, place
 from sqrtdk.report.tables.cells import NONE, Cell, Table
@@ -44,6 +45,6 @@ def _row(line: Line, measured_at: str, language: str) -> tuple[Cell, ...]:
     )
 
 
-def _condition(line: Line, claim, language: str) -> Sentence:
+def _condition(line: Line, claim: Claim, language: str) -> Sentence:
     sides = {name: typeset(getattr(claim, name).language(language)) for name in ("holds_if", "not_if")}
     return Sentence(f"claims.conditions.{line.verdict}", sides)

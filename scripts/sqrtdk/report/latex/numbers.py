@@ -1,6 +1,7 @@
 """The key numbers of a run as a record for programs, and as LaTeX macros that work with siunitx and without it."""
 
 import math
+from typing import Any
 
 from sqrtdk.report.key_numbers import KeyNumber
 from sqrtdk.report.latex import text
@@ -31,13 +32,13 @@ _LISTING = r"""% Prints every macro with its value and what it is.
 """
 
 
-def record(found: list[KeyNumber], say: Words) -> dict[str, dict]:
+def record(found: list[KeyNumber], say: Words) -> dict[str, dict[str, Any]]:
     """Return the numbers by name as JSON holds them; an infinite end of an interval is null."""
     return {number.name: _entry(number, say) for number in found}
 
 
-def _entry(number: KeyNumber, say: Words) -> dict:
-    ends = None if number.low is None else [_finite(number.low), _finite(number.high)]
+def _entry(number: KeyNumber, say: Words) -> dict[str, Any]:
+    ends = None if number.low is None or number.high is None else [_finite(number.low), _finite(number.high)]
     return {
         "macro": f"\\{PREFIX}{number.name}",
         "value": number.value,
@@ -75,7 +76,7 @@ def macros(found: list[KeyNumber], say: Words, origin: str, constants: dict[str,
         spelled = number.spelled
         value = rf"\sqrtdk@number{{{text.siunitx(spelled)}}}{{{text.number(spelled)}}}"
         lines.append(rf"\sqrtdk@define{{{number.name}}}{{{value}}}{{{described}}}")
-        if number.low is not None:
+        if number.low is not None and number.high is not None:
             what = text.prose(say.plain("numbers.interval"))
             interval = text.number(numbers.interval(number.low, number.high))
             lines.append(rf"\sqrtdk@define{{{number.name}{INTERVAL}}}{{\sqrtdk@interval{{{interval}}}}}{{{what}}}")

@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -44,14 +46,14 @@ def tex(table: Table, say: TexWords, number: int, origin: str) -> str:
     """
     heads = [heading(table, name, say) for name in table.columns]
     rows = [
-        [tuple(map(_breakable, (cell_text(cell, say), cell_note(cell, say)))) for cell in row] for row in table.rows
+        [(_breakable(cell_text(cell, say)), _breakable(cell_note(cell, say))) for cell in row] for row in table.rows
     ]
     size, small, turned, widths, height = _layout(heads, rows)
     columns = "".join(_column(width, flush) for width, flush in zip(widths, table.numeric, strict=True))
     caption = rf"\caption{{{say(f'{table.words}.caption', **table.values)}}}\label{{{label(table.key)}}}"
     note = say(f"{table.words}.note", **table.values)
     head = " & ".join(heads) + r" \\"
-    body = [" & ".join(_cell(*cell, small) for cell in row) + r" \\" for row in rows]
+    body = [" & ".join(_cell(main, second, small) for main, second in row) + r" \\" for row in rows]
     lines = [
         f"% Table {number} of the report, #{label(table.key)}. {origin}",
         f"% Needs \\usepackage{{{','.join(PACKAGES)}}}; refer to it by \\ref{{{label(table.key)}}}.",
@@ -114,19 +116,19 @@ def cell_text(cell: Cell, say: TexWords) -> Tex:
     if cell.formula:
         found = Tex(latex.formula(cell.formula))
     elif cell.word:
-        found = rule(cell.text) if cell.word == "scaling" else say(cell.word)
+        found = rule(str(cell.text)) if cell.word == "scaling" else say(cell.word)
     else:
         # A number and its percent sign stay on one line, and so does an interval.
-        found = str(say.put(cell.text)).replace(r" \%", r"~\%")
-        found = Tex(re.sub(r"\[[^\[\] ]+, [^\[\] ]+\]", lambda ends: ends[0].replace(" ", "~"), found))
+        spelled = str(say.put(cell.text)).replace(r" \%", r"~\%")
+        found = Tex(re.sub(r"\[[^\[\] ]+, [^\[\] ]+\]", lambda ends: ends[0].replace(" ", "~"), spelled))
     said = say.text("lists.between_sentences").join(say(one.key, **_with_rule(one.values)) for one in cell.sentences)
     shown = ", ".join(rf"\texttt{{{anchor}}}" for anchor in cell.evidence)
     return Tex(f"{found}{said}{shown}")
 
 
-def _with_rule(values: dict) -> dict:
+def _with_rule(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a sentence with its scale rule as a formula, as the page has it."""
-    return {**values, "rule": rule(values["rule"])} if "rule" in values else values
+    return {**values, "rule": rule(values["rule"])} if "rule" in values else dict(values)
 
 
 def cell_note(cell: Cell, say: TexWords) -> Tex:
@@ -150,7 +152,7 @@ def _column(width: float, flush_right: bool) -> str:
     return rf">{{{side}\arraybackslash}}p{{\dimexpr {width:.4f}\linewidth-2\tabcolsep\relax}}"
 
 
-def _layout(heads: list[str], rows: list[list[tuple[str, str]]]) -> tuple[str, str, bool, list[float], int]:
+def _layout(heads: Sequence[str], rows: list[list[tuple[str, str]]]) -> tuple[str, str, bool, list[float], int]:
     """Choose the type size of the table and of notes, whether the page is turned, each column's share.
 
     The last is how many lines all rows take then. No package of TeX serves: tabulary breaks no table over pages, and

@@ -4,6 +4,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Mapping
+from typing import Any
 
 from markupsafe import Markup
 
@@ -86,7 +87,7 @@ def _joined(tex: str) -> str:
     return re.sub(r"(?<!\\)\$\$", "", tex)
 
 
-def _spelled(match: re.Match) -> str:
+def _spelled(match: re.Match[str]) -> str:
     sign = match[0]
     if sign in _ESCAPED or sign in _TYPOGRAPHY:
         return _ESCAPED.get(sign) or _TYPOGRAPHY[sign]
@@ -119,8 +120,8 @@ def siunitx(spelled: str) -> str:
 def formula(tex: str, values: Mapping[str, object] | None = None) -> str:
     r"""Return a formula of the report between dollar signs, without commands of amsmath; `\value{x}` is filled in."""
 
-    def fill(match: re.Match) -> str:
-        return number(text_of(values[match[1]]))
+    def fill(match: re.Match[str]) -> str:
+        return number(text_of((values or {})[match[1]]))
 
     tex = re.sub(r"\\value\{(\w+)\}", fill, tex.strip())
     tex = re.sub(r"\\operatorname\{", r"\\mathrm{", tex)
@@ -156,7 +157,7 @@ class TexWords(Words):
             end = match.end()
         return Tex("".join([*pieces, _doubled(_typeset(text[end:]))]))
 
-    def piece(self, key: str, match: re.Match) -> str:
+    def piece(self, key: str, match: re.Match[str]) -> str:
         """Return a placeholder as it is, a tag or a reference as TeX whose braces survive `str.format`."""
         if match[1]:
             return match[1]
@@ -180,7 +181,7 @@ class TexWords(Words):
     def prose(self, text: str) -> Tex:
         return Tex(prose(text))
 
-    def finish(self, whole: Tex) -> Tex:
+    def finish(self, whole: Any) -> Any:
         return Tex(_joined(whole))
 
     def put(self, value: object) -> Tex:

@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,42 +54,42 @@ class Table:
         return tuple(any(row[place].number for row in self.rows) for place in range(len(self.columns)))
 
 
-def estimate(value, se, note: str = "", note_word: str = "") -> Cell:
+def estimate(value: Any, se: float, note: str = "", note_word: str = "") -> Cell:
     """Return a number with its standard error, rounded by it; where there is no number, a dash."""
     if missing(value):
         return NONE
     return Cell(numbers.with_error(value, se), note=note, note_word=note_word if note else "", number=True)
 
 
-def plain(value, digits: int = 4) -> Cell:
+def plain(value: Any, digits: int = 4) -> Cell:
     """Return a number without an error."""
     return Cell(exact(value, digits), number=True)
 
 
-def missing(value) -> bool:
+def missing(value: Any) -> bool:
     """Say whether there is no number (an empty cell of the CSV file)."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def signed(value, places: int = 1) -> str:
+def signed(value: Any, places: int = 1) -> str:
     """Spell a deviation with its sign, of which zero has none."""
     return (
         "" if missing(value) else f"{round(value, places) or 0.0:+.{places}f}".replace("-", "−").replace("+0.0", "0.0")
     )
 
 
-def exact(value, digits: int = 5) -> str:
+def exact(value: Any, digits: int = 5) -> str:
     """Spell a number that has no error, without the zeros that would look like known digits."""
     text = numbers.significant(value, digits)
     return re.sub(r"\.?0+(?=$| ×)", "", text) if "." in text else text
 
 
-def text(value) -> str:
+def text(value: Any) -> str:
     """Return a text cell of a frame; an empty one is read as NaN."""
     return value if isinstance(value, str) else ""
 
 
-def pick(frame: pd.DataFrame, what: str, **where) -> dict:
+def pick(frame: pd.DataFrame, what: str, **where: Any) -> dict[str, Any]:
     """Return the one row at these keys; raises ValueError that names them where there is none or more than one."""
     # By places: the report asks for hundreds of rows, and a frame for each step takes three times as long.
     places = np.arange(len(frame))

@@ -1,5 +1,7 @@
 """Tables of the report about two widely copied examples: three logits, and the count of gradients below 1e-10."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, pick, plain
@@ -47,7 +49,7 @@ def three_numbers(frame: pd.DataFrame) -> Table:
         rows.append((*cells, *(plain(values[name], 3) for name in TRIPLE_MEASURES)))
         norms[case] = values["jacobian_frobenius"]
     random = frame[(frame["part"] == "probabilities") & (frame["n_keys"] == 3)].set_index("measure")
-    told = {name: numbers.with_error(*random.loc[name, ["estimate", "se"]]) for name in PROBABILITIES}
+    told: dict[str, Any] = {name: numbers.with_error(*random.loc[name, ["estimate", "se"]]) for name in PROBABILITIES}
     told["range"] = _spelled_range(frame)
     told |= {"high": worked_example.HIGH, "near": worked_example.NARROW, "weight": worked_example.SHARP}
     told |= {"d_k": worked_example.D_K, "ratio": numbers.significant(norms["small"] / norms["large"], 2)}
@@ -85,7 +87,7 @@ def before_after(frame: pd.DataFrame) -> Table:
             theory = "" if missing(row["theory"]) else exact(row["theory"])
             cells.append(estimate(row["estimate"], row["se"], theory, "tables.theory"))
         rows.append(tuple(cells))
-    values = {"d_k": str(worked_example.D_K)}
+    values: dict[str, Any] = {"d_k": str(worked_example.D_K)}
     values["rms_larger"] = _where_larger(random, "jacobian_frobenius")
     values["median_larger"] = _where_larger(random, "jacobian_frobenius_median")
     return Table("before_after", ("n_keys", "scaling", *ROW_MEASURES), tuple(rows), values)

@@ -1,5 +1,7 @@
 """Tables of real heads: their moments, what a specialist would point at in the audit, and the audit of all."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, missing, plain
@@ -63,7 +65,7 @@ def pointed_at(frame: pd.DataFrame) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _row(row: dict, why: str = "", short: bool = False) -> tuple[Cell, ...]:
+def _row(row: dict[str, Any], why: str = "", short: bool = False) -> tuple[Cell, ...]:
     findings = "" if missing(row["findings"]) else row["findings"]
     verdict = Cell(word=f"tables.audit.levels.{row['verdict']}", note=Phrase(findings), note_word="tables.literal")
     if why:
@@ -83,11 +85,11 @@ def _row(row: dict, why: str = "", short: bool = False) -> tuple[Cell, ...]:
     )
 
 
-def _plain(value) -> Cell:
+def _plain(value: Any) -> Cell:
     return NONE if missing(value) else plain(value, 3)
 
 
-def _with_interval(row: dict, name: str) -> Cell:
+def _with_interval(row: dict[str, Any], name: str) -> Cell:
     """Return a number with its 95 % interval below it."""
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if missing(row[name]) or missing(low):

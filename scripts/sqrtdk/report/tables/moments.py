@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -20,12 +21,12 @@ def simulated(moments: pd.DataFrame) -> pd.DataFrame:
     return moments[moments["stopped_by"] != ENUMERATED]
 
 
-def z_score(value, se, exact) -> float | None:
+def z_score(value: Any, se: float, exact: Any) -> float | None:
     """Return (value − exact)/se, or None where one of the three does not exist or the error is zero."""
     return None if missing(value) or missing(exact) or missing(se) or se <= 0 else (value - exact) / se
 
 
-def logit_std(row: dict, scaling: str, n_keys: int) -> tuple[float, float]:
+def logit_std(row: dict[str, Any], scaling: str, n_keys: int) -> tuple[float, float]:
     """Return the standard deviation of the logits under a scale rule, with its error, from a line of the moments.
 
     It is missing where the rule is no constant factor.
@@ -38,13 +39,13 @@ def logit_std(row: dict, scaling: str, n_keys: int) -> tuple[float, float]:
     return factor * std, math.nan if unknown else factor * row["variance_se"] / (2 * std)
 
 
-def specification(spec: dict) -> str:
+def specification(spec: dict[str, Any]) -> str:
     """Spell an ensemble's family and parameters as they stand in the configuration."""
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in spec.items()}
     return ", ".join(f"{key}: {text}" for key, text in texts.items())
 
 
-def ensembles(moments: pd.DataFrame, specs: dict[str, dict], d_k: int) -> Table:
+def ensembles(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], d_k: int) -> Table:
     """Return each simulated ensemble at one d_k: its moments with errors, and the exact values below them."""
     columns = (
         "ensemble",
@@ -62,7 +63,7 @@ def ensembles(moments: pd.DataFrame, specs: dict[str, dict], d_k: int) -> Table:
     return Table("ensembles", columns, table, {"d_k": str(d_k)})
 
 
-def _ensemble(row: dict, spec: dict) -> tuple[Cell, ...]:
+def _ensemble(row: dict[str, Any], spec: dict[str, Any]) -> tuple[Cell, ...]:
     cells = [Cell(row["ensemble"], note=specification(spec), note_word="tables.literal")]
     for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
         value, se, truth = (row[name] for name in (quantity, f"{quantity}_se", f"exact_{quantity}"))
@@ -78,7 +79,7 @@ def _ensemble(row: dict, spec: dict) -> tuple[Cell, ...]:
     )
 
 
-def families(moments: pd.DataFrame, specs: dict[str, dict], members: dict, d_k: int) -> Table:
+def families(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], members: dict[str, Any], d_k: int) -> Table:
     """Return the law of every simulated ensemble: what it is, its formula, and the variance at one d_k against it.
 
     `members` are the ensembles of the configuration by name, as `sqrtdk.ensembles.build` makes them.
@@ -131,7 +132,7 @@ def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str], tail: tuple[str, 
     return Table(key, columns, tuple(rows))
 
 
-def _fitted(row: dict) -> Cell:
+def _fitted(row: dict[str, Any]) -> Cell:
     """Return a fitted parameter with what the same fit makes of the exact values, or the reason why there is none."""
     if not row["estimable"]:
         return Cell(word="tables.not_estimable", note=Phrase(text(row["reason"])), note_word="tables.reason")

@@ -35,8 +35,8 @@ def normalisers(frame: pd.DataFrame) -> Table:
                 pick(frame, "normalisers.csv", normaliser=spelling, logit_std=s, n_keys=N_KEYS, measure=measure)
                 for s in (NARROW, WIDE)
             )
-            wide = numbers.with_error(wide[value], wide[se])
-            cells.append(estimate(narrow[value], narrow[se], wide, "tables.normalisers.wide"))
+            below = numbers.with_error(wide[value], wide[se])
+            cells.append(estimate(narrow[value], narrow[se], below, "tables.normalisers.wide"))
         rows.append(
             (Cell(spelling, note=Phrase(kind.source), note_word="tables.reason"), Cell(formula=kind.formula), *cells)
         )

@@ -1,5 +1,7 @@
 """Tables of what logits start from, initial weights and normalisations, and of what few bits do to attention."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, pick, plain
@@ -73,6 +75,6 @@ def rounding(frame: pd.DataFrame) -> Table:
     return Table("rounding", ("format", "digits", "largest", *kinds), tuple(rows), values)
 
 
-def _with_exact(row: dict) -> Cell:
+def _with_exact(row: dict[str, Any]) -> Cell:
     known = row["exact"] == row["exact"] and row["exact"] is not None
     return estimate(row["estimate"], row["se"], exact(row["exact"], 3) if known else "", "tables.exact")
