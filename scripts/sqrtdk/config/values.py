@@ -118,9 +118,9 @@ def understand(value: object, schema: Mapping[str, Any]) -> object:
     return NotUnderstood(value)
 
 
-def _understand_mapping(mapping: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _understand_mapping(mapping: Mapping[Any, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     known, others = schema.get("properties", {}), schema.get("additionalProperties")
-    result = {}
+    result: dict[Any, Any] = {}
     for key, part in known.items():
         if key in mapping:
             result[key] = understand(mapping[key], part)
