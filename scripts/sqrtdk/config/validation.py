@@ -105,7 +105,7 @@ def _sound_items(understood: Mapping[str, Any], key: str, refused: list[Problem]
 def _entries(understood: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the named entries that are mappings; with a mistake in the name or elsewhere, the rest is checked too."""
     entries = understood[key] if isinstance(understood[key], dict) else {}
-    plain = {str(plain_step(name)): entry for name, entry in entries.items()}
+    plain: dict[Any, Any] = {plain_step(name): entry for name, entry in entries.items()}
     return {name: entry for name, entry in plain.items() if isinstance(entry, dict)}
 
 
