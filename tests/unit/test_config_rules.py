@@ -249,8 +249,12 @@ def test_files_of_dumps(tmp_path, monkeypatch):
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     np.savez(tmp_path / "locked.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
 
-    def refuse(self, *arguments):
-        raise PermissionError(13, "Permission denied")
+    opened = Path.open
+
+    def refuse(self, *arguments, **named):
+        if self.name == "locked.npz":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *arguments, **named)
 
     monkeypatch.setattr(Path, "open", refuse)
     found = problems({"dumps": {"d": {"file": "locked.npz"}}}, folders=[tmp_path])

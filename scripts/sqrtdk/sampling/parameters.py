@@ -52,6 +52,13 @@ class Parameter:
         return (int(value) if self.kind == "integer" else float(value)) if inside else None
 
 
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Spell the names of a catalogue for a message, which is not to grow with the catalogue."""
+    every = list(names)
+    rest = len(every) - most
+    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def number_text(value: float) -> str:
     """Spell a number, as shortly as it reads back as the same."""
     short = f"{value:g}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sqrtdk.sampling.parameters import Parameter, nearest_name, number_text
+from sqrtdk.sampling.parameters import Parameter, listed, nearest_name, number_text
 from sqrtdk.variants import sizes
 from sqrtdk.variants.scalings import SCALINGS, Scaling
 from sqrtdk.variants.transforms import TRANSFORMS, Transform
@@ -216,8 +216,8 @@ def _spread_over_size(d_k: int, size: str) -> float:
 def allowed() -> str:
     """Say in words what the text of a variant may be."""
     return (
-        f"a scale rule ({', '.join(SCALINGS)}), with parameters as in ssmax(s=0.5), then after | a score transform "
-        f"({', '.join(TRANSFORMS)}) or a normaliser ({', '.join(_normalisers())})"
+        f"a scale rule ({listed(SCALINGS)}), with parameters as in ssmax(s=0.5), then after | a score transform "
+        f"({listed(TRANSFORMS)}) or a normaliser ({listed(_normalisers())})"
     )
 
 

@@ -2,12 +2,13 @@
 
 import importlib
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, SpecError, SpecProblem
 from sqrtdk.sampling.ensembles.iid import Iid
-from sqrtdk.sampling.parameters import Parameter, nearest_name
+from sqrtdk.sampling.parameters import Parameter, listed, nearest_name
 
 __all__ = ["Ensemble", "Exact", "Parameter", "SpecProblem", "SpecError", "build", "families"]
 
@@ -35,7 +36,8 @@ def _find(name: str) -> type[Ensemble] | None:
     """
     said = re.compile(rf"""\bfamily\b.*["']{re.escape(name)}["']""")
     if name not in REGISTRY:
-        for path in sorted(_modules(), key=lambda path: said.search(path.read_text(encoding="utf-8")) is None):
+        unread = [path for path in _modules() if f"{__name__}.{path.stem}" not in sys.modules]
+        for path in sorted(unread, key=lambda path: said.search(path.read_text(encoding="utf-8")) is None):
             importlib.import_module(f"{__name__}.{path.stem}")
             if name in REGISTRY:
                 break
@@ -51,7 +53,7 @@ def build(spec: dict[str, Any]) -> Ensemble:
     if not isinstance(spec, dict) or not isinstance(spec.get("family"), str):
         given = spec.get("family") if isinstance(spec, dict) else spec
         raise SpecError(
-            [SpecProblem("family", given, f"the name of a family: {', '.join(REGISTRY)}, or one of scipy.stats")]
+            [SpecProblem("family", given, f"the name of a family: {listed(families())}, or one of scipy.stats")]
         )
     name = spec["family"]
     if family := _find(name):
@@ -60,7 +62,7 @@ def build(spec: dict[str, Any]) -> Ensemble:
 
     known = [*families(), *scipy_families.distributions()]
     if name not in known:
-        allowed = f"a built-in family ({', '.join(families())}) or a continuous distribution of scipy.stats"
+        allowed = f"a built-in family ({listed(families())}) or a continuous distribution of scipy.stats"
         raise SpecError([SpecProblem("family", name, allowed, nearest_name(name, known))])
     shapes = scipy_families.shape_parameters(name)
     values = _read((*shapes, *Iid.parameters()), spec)
