@@ -25,7 +25,7 @@ def _theory(variant: str, d_k: int, n_keys: int, averages) -> dict[str, float]:
     factor = notation.parse(variant).factor(d_k, n_keys)
     if factor is None:
         return {}
-    return gaussian_rows.measures(gaussian_rows.mixture([(1.0, 1.0, d_k)]), n_keys, factor, averages)
+    return gaussian_rows.measures(gaussian_rows.standard_normal(d_k), n_keys, factor, averages)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,16 @@
 import ast
 import functools
 import importlib
+import inspect
 import sys
 from pathlib import Path
 
 import pytest
 from importlinter.cli import lint_imports
+
+from sqrtdk.sampling import ensembles
+from sqrtdk.sampling.ensembles.scipy_families import ScipyIid
+from sqrtdk.variants.normalisers import NORMALISERS
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -39,6 +44,16 @@ def test_faces_show_what_they_name(room):
     assert set(seen) == set(names)
     for name, module in seen.items():
         assert getattr(face, name) is getattr(importlib.import_module(module), name)
+
+
+def test_methods_of_families_and_normalisers_are_described_where_they_are_declared():
+    methods = {
+        f"{cls.__name__}.{name}": member
+        for cls in (*ensembles.families().values(), ScipyIid, *NORMALISERS.values())
+        for name, member in inspect.getmembers(cls, lambda member: callable(member) or isinstance(member, property))
+        if not name.startswith("_")
+    }
+    assert [name for name, method in methods.items() if not inspect.getdoc(method)] == []
 
 
 def test_no_two_public_classes_have_one_name():

@@ -88,7 +88,9 @@ class TestFrontier:
                 below, at = (
                     random_energy.averages(n, spread(d)).participation
                     if spread
-                    else phases.gaussian_rows.mean(phases.standard_normal(d), 1.0, averages()[n], "participation")
+                    else phases.gaussian_rows.mean(
+                        phases.gaussian_rows.standard_normal(d), 1.0, averages()[n], "participation"
+                    )
                     for d in (row[name] - 1, row[name])
                 )
                 assert below < 0.5 <= at

@@ -4,6 +4,7 @@ Work is counted in what takes the time: random numbers, logits, multiplications,
 measured (`costs.py`). Numbers of blocks that the programs fix from a pilot are taken from a typical one.
 """
 
+import functools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -71,12 +72,16 @@ class _UpToWidest:
         return self._of(min(d_k, WIDEST), n_queries, n_keys)
 
 
+def _typical_spread(share: float, pilot: blocks.Plan) -> float:
+    """Return a relative variance of one product's estimate as a pilot would find it."""
+    return share / pilot.n_queries
+
+
 def _moments(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
     for name, ensemble, d_k in _grid(configuration):
         precision, most = (_effort(configuration, name, key) for key in ("precision", "max_scalars"))
         share = TYPICAL_SHARE if ensemble.finite_moment > 4 else math.inf
-        bounded: Any = _UpToWidest(ensemble)
-        plan = blocks.plan(bounded, d_k, precision, most, lambda pilot, share=share: share / pilot.n_queries)
+        plan = blocks.plan(_UpToWidest(ensemble), d_k, precision, most, functools.partial(_typical_spread, share))
         scores = plan.n_queries * plan.n_keys * plan.n_products
         scalars = (plan.n_queries + plan.n_keys) * d_k * plan.n_products
         yield f"{name}/{d_k}", {"jobs": 1, "random numbers": scalars, "scores": scores}

@@ -1,8 +1,9 @@
 """Block sampling: how many independent blocks of queries and keys a cell draws, and their scores in batches."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -34,10 +35,22 @@ class Plan:
 
     @property
     def n_products(self) -> int:
+        """Number of products in all blocks."""
         return self.stack * self.n_blocks
 
 
-def side(ensemble: Ensemble, d_k: int, max_scalars: float) -> int:
+class Planned(Protocol):
+    """What a plan asks of an ensemble."""
+
+    @property
+    def matched(self) -> bool:
+        """True where only matched pairs are scores."""
+
+    def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
+        """Relative variance of one block's variance estimate; None where a pilot has to find it."""
+
+
+def side(ensemble: Planned, d_k: int, max_scalars: float) -> int:
     """Choose the queries per block with the most precision for the time, within memory and the cap for 64 blocks.
 
     Where the rows of a block share little, many queries make drawing cheap; where they share much (a random basis, a
@@ -55,17 +68,19 @@ def side(ensemble: Ensemble, d_k: int, max_scalars: float) -> int:
         return 6 * m * d_k + 0.02 * m * m * d_k + 5 * m * m + 60
 
     def variance(m: int) -> float:
-        return max(ensemble.block_relative_variance(d_k, m, m), _mean_spread(ensemble, m))
+        relative = ensemble.block_relative_variance(d_k, m, m)
+        assert relative is not None  # theory that covers the least block covers all
+        return max(relative, _mean_spread(ensemble, m))
 
     return min(candidates, key=lambda m: variance(m) * cost(m))
 
 
-def _mean_spread(ensemble: Ensemble, m: int) -> float:
+def _mean_spread(ensemble: Planned, m: int) -> float:
     """Variance of a product's mean score over the variance of a score: the mean wants its precision too."""
     return 1 / (m if ensemble.matched else m * m)
 
 
-def plan(ensemble: Ensemble, d_k: int, precision: float, max_scalars: float, pilot) -> Plan:
+def plan(ensemble: Planned, d_k: int, precision: float, max_scalars: float, pilot: Callable[[Plan], float]) -> Plan:
     """Fix the number of blocks before anything that counts is drawn.
 
     Enough for the relative standard error `precision` on the variance, but at most `max_scalars` random numbers and at

@@ -11,7 +11,7 @@ _DEBYE_ORDER = 50.0
 _DEBYE_TERMS = 7
 
 
-def log_gaussian_density(score: np.ndarray, d_k: int, rho: float = 0.0) -> np.ndarray:
+def log_gaussian_density(score: np.ndarray | float, d_k: int, rho: float = 0.0) -> np.ndarray:
     """Return the log density of s = q·k for standard Gaussian q, k of width d_k with corr(q_i, k_i) = rho.
 
     f(s) = |s|^v e^(ρs/(1−ρ²)) K_v(|s|/(1−ρ²)) / (√(π(1−ρ²)) Γ(d_k/2) 2^v) with v = (d_k − 1)/2: a variance-gamma law,
@@ -32,12 +32,12 @@ def log_gaussian_density(score: np.ndarray, d_k: int, rho: float = 0.0) -> np.nd
     return log_product + tilt - 0.5 * np.log(np.pi) - gammaln(d_k / 2) - order * np.log(2)
 
 
-def gaussian_density(score: np.ndarray, d_k: int) -> np.ndarray:
+def gaussian_density(score: np.ndarray | float, d_k: int) -> np.ndarray:
     """Return the density of s = q·k for independent q, k ~ N(0, I) of width d_k; see `log_gaussian_density`."""
     return np.exp(log_gaussian_density(score, d_k))
 
 
-def gaussian_cumulative(score: np.ndarray, d_k: int) -> np.ndarray:
+def gaussian_cumulative(score: np.ndarray | float, d_k: int) -> np.ndarray:
     """Return P(q·k <= score) for independent q, k ~ N(0, I) of width d_k, to about 1e-10.
 
     Gauss-Legendre quadrature of the density from 0, in the variable u with s = score · u⁴, which removes the
@@ -54,7 +54,7 @@ def gaussian_cumulative(score: np.ndarray, d_k: int) -> np.ndarray:
     return np.clip(0.5 + np.sign(score) * inside, 0.0, 1.0)
 
 
-def score_gaussian(d_k: int, rho: float = 0.0):
+def score_gaussian(d_k: int, rho: float = 0.0) -> "GaussianScore":
     """Return the law of q·k for standard Gaussian q, k of width d_k with corr(q_i, k_i) = rho, as a distribution.
 
     It has the methods of a frozen scipy.stats distribution that are named in `GaussianScore`. At rho = ±1 the score is
@@ -65,7 +65,7 @@ def score_gaussian(d_k: int, rho: float = 0.0):
     return GaussianScore(d_k, float(rho))
 
 
-def score_sphere(m: int):
+def score_sphere(m: int) -> Any:
     """Return the law of the cosine of two vectors, one of them uniform on the sphere in m dimensions, frozen.
 
     (1 + cos θ)/2 ~ Beta((m − 1)/2, (m − 1)/2). m = d_k for vectors with an RMS or L2 norm, d_k − 1 after LayerNorm,
@@ -85,7 +85,7 @@ class GaussianScore:
     d_k: int
     rho: float
 
-    def logpdf(self, score: np.ndarray) -> np.ndarray:
+    def logpdf(self, score: np.ndarray | float) -> np.ndarray:
         """Return the log density."""
         if abs(self.rho) < 1:
             return log_gaussian_density(score, self.d_k, self.rho)
@@ -93,16 +93,16 @@ class GaussianScore:
 
         return chi2(self.d_k).logpdf(self.rho * np.asarray(score, dtype=float))
 
-    def pdf(self, score: np.ndarray) -> np.ndarray:
+    def pdf(self, score: np.ndarray | float) -> np.ndarray:
         """Return the density."""
         return np.exp(self.logpdf(score))
 
-    def cdf(self, score: np.ndarray) -> np.ndarray:
+    def cdf(self, score: np.ndarray | float) -> np.ndarray:
         """Return P(S <= score), with a small relative error in the lower tail too."""
         score = np.asarray(score, dtype=float)
         return self._by_sign(score, _share(np.abs(score), self.d_k, self.rho, True), False)
 
-    def sf(self, score: np.ndarray) -> np.ndarray:
+    def sf(self, score: np.ndarray | float) -> np.ndarray:
         """Return P(S > score), with a small relative error in the upper tail too."""
         score = np.asarray(score, dtype=float)
         return self._by_sign(score, _share(np.abs(score), self.d_k, self.rho, False), True)
@@ -159,7 +159,7 @@ class GaussianScore:
             return found
         tails = self.cdf if side < 0 else self.sf
 
-        def excess(score: np.ndarray, target):
+        def excess(score: np.ndarray, target: np.ndarray) -> np.ndarray:
             return np.log(np.maximum(tails(score), np.finfo(float).tiny)) - np.log(target)
 
         # Tails are at most exponential: the score at a tail p is within 2|ln p| + 12 standard deviations of the mean.
@@ -203,7 +203,7 @@ def _share(score: np.ndarray, d_k: int, rho: float, below: bool) -> np.ndarray:
         return gamma(half, score / 2)
     flat = np.minimum(np.ravel(score), 1e6 * (d_k + 1))[:, None]  # beyond, no probability is left
 
-    def log_integrand(t):
+    def log_integrand(t: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
             inner = np.log(gamma(half, (flat + b * np.exp(t)) / (2 * a)))
         return half * (t - math.log(2)) - np.exp(t) / 2 - gammaln(half) + inner

@@ -8,7 +8,7 @@ compare.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -33,6 +33,9 @@ ROUNDING = 1e-12  # a relative standard error below this is rounding, not sampli
 _OPTIMISER = {"ftol": 1e-15, "xtol": 1e-15, "maxfev": 10_000}  # a law that misses by thousands of se converges slowly
 _TINY = 1e-300  # stands in for ln of a value <= 0 while the optimiser tries a step it will reject
 _MAX_CONDITION = 1e10
+
+Numbers = Sequence[float] | np.ndarray
+"""One number for each parameter of a law."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Law:
     @property
     def formula(self) -> str:
         """Return the formula in plain text."""
-        return inspect.getdoc(self.function)
+        return inspect.getdoc(self.function) or ""
 
     @property
     def points_needed(self) -> int:
@@ -70,7 +73,7 @@ class Law:
         """Evaluate the law at d_k, shape (n,)."""
         return self.function(np.asarray(d_k, dtype=float), *parameters)
 
-    def columns(self, d_k: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    def columns(self, d_k: np.ndarray, parameters: Numbers) -> np.ndarray:
         """Stack the partial derivatives at d_k, shape (n, number of parameters)."""
         return np.stack(self.gradient(d_k, *parameters), axis=1)
 
@@ -102,32 +105,32 @@ def _refuse_exponent(law: Law, d_k: np.ndarray, values: np.ndarray, se: np.ndarr
     return ""
 
 
-def zero(d_k: int):
+def zero(d_k: np.ndarray) -> np.ndarray:
     """y = 0"""
     return np.zeros_like(d_k)
 
 
-def linear(d_k: int, slope):
+def linear(d_k: np.ndarray, slope: float) -> np.ndarray:
     """y = slope * d_k"""
     return slope * d_k
 
 
-def square_root(d_k: int, scale):
+def square_root(d_k: np.ndarray, scale: float) -> np.ndarray:
     """y = scale * d_k**0.5"""
     return scale * d_k**0.5
 
 
-def power(d_k: int, prefactor, exponent):
+def power(d_k: np.ndarray, prefactor: float, exponent: float) -> np.ndarray:
     """y = prefactor * d_k**exponent"""
     return prefactor * d_k**exponent
 
 
-def affine(d_k: int, intercept, slope):
+def affine(d_k: np.ndarray, intercept: float, slope: float) -> np.ndarray:
     """y = intercept + slope * d_k"""
     return intercept + slope * d_k
 
 
-def quadratic(d_k: int, linear, quadratic):
+def quadratic(d_k: np.ndarray, linear: float, quadratic: float) -> np.ndarray:
     """y = linear * d_k + quadratic * d_k**2"""
     return linear * d_k + quadratic * d_k**2
 
@@ -169,7 +172,15 @@ class Fit:
         return self.chi2 is not None
 
 
-def fit_law(law: Law, d_k: int, values: Any, se: float, n_blocks: int | None = None, *, log: bool) -> Fit:
+def fit_law(
+    law: Law,
+    d_k: np.ndarray,
+    values: np.ndarray,
+    se: np.ndarray,
+    n_blocks: np.ndarray | None = None,
+    *,
+    log: bool,
+) -> Fit:
     """Fit a law by weighted least squares, in ln(values) if `log`, with standard errors and 95 % intervals.
 
     d_k, values, se: shape (n,), distinct d_k, se > 0 in the units of values (values > 0 if `log`), else ValueError.
@@ -188,11 +199,11 @@ def fit_law(law: Law, d_k: int, values: Any, se: float, n_blocks: int | None = N
         return Fit(law, n, f"the {law.name} law needs at least {law.points_needed} d_k, usable: {n}")
     target, sigma = (np.log(values), se / values) if log else (values, se)
 
-    def residuals(parameters):
+    def residuals(parameters: Numbers) -> np.ndarray:
         model = law(d_k, *parameters)
         return ((np.log(np.maximum(model, _TINY)) if log else model) - target) / sigma
 
-    def jacobian(parameters):
+    def jacobian(parameters: Numbers) -> np.ndarray:
         weight = law(d_k, *parameters) * sigma if log else sigma
         return law.columns(d_k, parameters) / weight[:, None]
 
@@ -209,7 +220,8 @@ def fit_law(law: Law, d_k: int, values: Any, se: float, n_blocks: int | None = N
     if not (np.all(np.isfinite(whitened)) and scale.min() > 0 and np.linalg.cond(whitened / scale) < _MAX_CONDITION):
         return Fit(law, n, f"the {law.name} law's parameters are not determined by these d_k")
     q, r = np.linalg.qr(whitened / scale)
-    if np.linalg.norm(q.T @ rest) > 1e-4 * max(1.0, np.linalg.norm(rest)):  # the step that remains, in standard errors
+    step, size = float(np.linalg.norm(q.T @ rest)), float(np.linalg.norm(rest))
+    if step > 1e-4 * max(1.0, size):  # the step that remains, in standard errors
         return Fit(law, n, f"the fit of the {law.name} law did not converge")
     influence = np.linalg.solve(r, q.T) / scale[:, None]  # (k, n): d estimate / d whitened datum
     freedom = 1.0 - (q**2).sum(axis=1)  # 1 - leverage: the share of a point that its own fit does not absorb
@@ -217,7 +229,9 @@ def fit_law(law: Law, d_k: int, values: Any, se: float, n_blocks: int | None = N
     return _finish(law, rest, estimates + 0.0, *uncertainty, np.sum(freedom**2 * spread))  # + 0.0: no -0.0
 
 
-def _uncertainty(parts: np.ndarray, freedom: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, ...]:
+def _uncertainty(
+    parts: np.ndarray, freedom: np.ndarray, spread: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return standard errors, 95 % half widths and degrees of freedom (infinite where the se are known exactly).
 
     parts: each point's part of each parameter's variance, shape (k, n).
@@ -227,7 +241,7 @@ def _uncertainty(parts: np.ndarray, freedom: np.ndarray, spread: np.ndarray) -> 
     return errors, t_quantile(dof) * errors, dof
 
 
-def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks: int, log: bool) -> None:
+def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks: np.ndarray | None, log: bool) -> None:
     if not (d_k.shape == values.shape == se.shape and d_k.ndim == 1):
         raise ValueError(f"d_k, values, se must be vectors of one length, not {d_k.shape}, {values.shape}, {se.shape}")
     if np.unique(d_k).size != d_k.size:
@@ -240,7 +254,15 @@ def _check(d_k: np.ndarray, values: np.ndarray, se: np.ndarray, n_blocks: int, l
         raise ValueError("a fit of ln(values) needs positive values")
 
 
-def _finish(law: Law, rest: np.ndarray, estimates, errors, half_widths, ci_dof, spread: float) -> Fit:
+def _finish(
+    law: Law,
+    rest: np.ndarray,
+    estimates: Numbers,
+    errors: Numbers,
+    half_widths: Numbers,
+    ci_dof: Numbers,
+    spread: float,
+) -> Fit:
     """Add the chi-squared test and AICc to the estimates; AICc = chi2 + 2k + 2k(k+1)/(n-k-1).
 
     spread: Johansen's A, the sum of (1 - leverage)**2 / (n_blocks - 1); chi2 / (dof + 2A - 6A/(dof+2)) is F-distributed
@@ -252,9 +274,9 @@ def _finish(law: Law, rest: np.ndarray, estimates, errors, half_widths, ci_dof, 
     p_value = special.chdtrc(dof, chi2)
     if spread > 0:
         p_value = special.fdtrc(dof, dof * (dof + 2) / (3 * spread), chi2 / (dof + 2 * spread - 6 * spread / (dof + 2)))
-    low, high = np.subtract(estimates, half_widths), np.add(estimates, half_widths)
-    numbers = (tuple(map(float, x)) for x in (estimates, errors, low, high, ci_dof))
-    return Fit(law, n, "", *numbers, chi2, dof, float(p_value), aicc)
+    ends = np.subtract(estimates, half_widths), np.add(estimates, half_widths)
+    value, se, low, high, freedom = (tuple(map(float, x)) for x in (estimates, errors, *ends, ci_dof))
+    return Fit(law, n, "", value, se, low, high, freedom, chi2, dof, float(p_value), aicc)
 
 
 def select(fits: list[Fit]) -> tuple[str | None, str]:
@@ -267,13 +289,13 @@ def select(fits: list[Fit]) -> tuple[str | None, str]:
     needed, points = max(fit.law.points_needed for fit in fits) + 1, max(fit.n_points for fit in fits)
     if points < needed:
         return None, f"no law selected: AICc of every law needs at least {needed} d_k, usable: {points}"
-    comparable = [fit for fit in fits if fit.aicc is not None]
+    comparable = [(fit.aicc, fit) for fit in fits if fit.aicc is not None]
     if not comparable:
         return None, "no law selected: none is estimable"
-    best = min(fit.aicc for fit in comparable)
-    near = [fit for fit in comparable if fit.aicc - best < SELECTION_MARGIN]
-    chosen = min(near, key=lambda fit: (len(fit.law.parameters), fit.aicc))
-    rejected = chosen.p_value < REJECTED
+    best = min(aicc for aicc, _ in comparable)
+    near = [(len(fit.law.parameters), aicc, fit) for aicc, fit in comparable if aicc - best < SELECTION_MARGIN]
+    *_, chosen = min(near, key=lambda candidate: candidate[:2])
+    rejected = chosen.p_value is not None and chosen.p_value < REJECTED
     return chosen.law.name, f"best of the candidates, but its chi2 rejects it (p < {REJECTED:g})" if rejected else ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.sampling import blocks, streams
-from sqrtdk.sampling.ensembles.base import Ensemble
+from sqrtdk.sampling.ensembles.base import Ensemble, Exact
 from sqrtdk.statistics import quantiles
 from sqrtdk.statistics.estimates import Estimate, bias_corrected, jackknife_skewness
 
@@ -94,7 +94,7 @@ def sum_blocks(
         if product < last:
             first_scores = flat.reshape(size, n_products, -1)[:, : last - product, ::stride]
             kept[block : block + size, product:last] = first_scores
-        if counts is not None:
+        if counts is not None and edges is not None:
             bins = np.floor((flat + (shift - edges[0])) / (edges[1] - edges[0])).ravel()
             np.clip(bins, -1, HISTOGRAM_BINS, out=bins)
             counts += np.bincount((bins + 1).astype(np.int32), minlength=HISTOGRAM_BINS + 2)
@@ -132,12 +132,14 @@ def simulate_cell(
     with np.errstate(over="ignore", invalid="ignore"):
         plan = blocks.plan(ensemble, d_k, precision, max_scalars, (lambda _: math.inf) if heavy else pilot)
         rng = streams.generator(seed, "moments", name, d_k)
-        scale = math.sqrt(exact.variance) if ensemble.known_density else None
+        scale = math.sqrt(exact.variance) if ensemble.known_density and exact.variance is not None else None
         sums = sum_blocks(ensemble, d_k, plan, rng, exact.mean or 0.0, scale)
     row = {"ensemble": name, "d_k": d_k, "n_blocks": plan.n_blocks, "n_scores": sums.n_scores}
     row |= _estimates(ensemble, exact, sums, plan.stopped_by)
-    counts = None if sums.counts is None else {"edges": sums.edges.tolist(), "counts": sums.counts.tolist()}
-    return {"row": row, "histogram": counts}
+    histogram = None
+    if sums.counts is not None and sums.edges is not None:
+        histogram = {"edges": sums.edges.tolist(), "counts": sums.counts.tolist()}
+    return {"row": row, "histogram": histogram}
 
 
 _MOMENTS = ("mean", "variance", "within_row_variance", "excess_kurtosis")
@@ -153,7 +155,7 @@ COLUMNS = (
 """Columns of moments.csv."""
 
 
-def _estimates(ensemble: Ensemble, exact: Any, sums: BlockSums, stopped_by: str) -> dict[str, Any]:
+def _estimates(ensemble: Ensemble, exact: Exact, sums: BlockSums, stopped_by: str) -> dict[str, Any]:
     finite = ensemble.finite_moment
     reason = exact.reason
     estimates: dict[str, tuple[float | None, float | None]] = dict.fromkeys(_MOMENTS, (None, None))
@@ -188,7 +190,7 @@ def _estimates(ensemble: Ensemble, exact: Any, sums: BlockSums, stopped_by: str)
     distance = quantiles.difference(quartiles, parts)
     row |= {"interquartile_range": distance.value, "interquartile_range_se": distance.se}
     variance, error = estimates["variance"]
-    row["relative_se"] = error / variance if error is not None and variance > 0 else None
+    row["relative_se"] = error / variance if error is not None and variance is not None and variance > 0 else None
     return row
 
 

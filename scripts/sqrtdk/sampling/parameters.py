@@ -65,7 +65,7 @@ def number_text(value: float) -> str:
     return short if float(short) == value else repr(value)
 
 
-def parameter(description: str, **domain):
+def parameter(description: str, **domain: Any) -> Any:
     """Declare a parameter of a family as a dataclass field: what it means, its default and its domain."""
     default = domain.get("default")
     extra = {} if default is None else {"default": default}

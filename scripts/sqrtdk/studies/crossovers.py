@@ -114,15 +114,15 @@ def decomposition(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for (ensemble, d_k, n_keys, scaling, measure), query in cells.items():
         place = ensemble, d_k, n_keys
-        reference = [cells.get((*place, SCALED, name)) for name in ("grad_query", "grad_logits")]
+        scaled_query, scaled_logits = (cells.get((*place, SCALED, name)) for name in ("grad_query", "grad_logits"))
         logits = cells[(*place, scaling, "grad_logits")]
-        if measure != "grad_query" or scaling == SCALED or None in reference:
+        if measure != "grad_query" or scaling == SCALED or scaled_query is None or scaled_logits is None:
             continue
         factor = parse(scaling).factor(d_k, n_keys)
         if factor is None:
             continue
-        parts = [_ratio(a, b) for a, b in zip((query, logits), reference, strict=True)]
-        (total, total_se, exact_total), (softmax, softmax_se, exact_softmax) = parts
+        total, total_se, exact_total = _ratio(query, scaled_query)
+        softmax, softmax_se, exact_softmax = _ratio(logits, scaled_logits)
         scale = factor / parse(SCALED).constant(d_k, n_keys)
         rest = rest_se = exact_rest = None
         if total and softmax:

@@ -80,7 +80,7 @@ def token_cosine(x: np.ndarray) -> np.ndarray:
     return (np.vecdot(total, total) - n) / (n * (n - 1))
 
 
-def expected_variance(x: np.ndarray, factor: float) -> np.ndarray:
+def expected_variance(x: np.ndarray, factor: np.ndarray | float) -> np.ndarray:
     """Return the within-row variance of the logits averaged over weights of variance 1/d_model, given inputs.
 
     x: (..., token, d_model). factor: what multiplies q·k, any shape that broadcasts.

@@ -31,6 +31,7 @@ class LayerWidths:
 
     @property
     def d_k(self) -> int:
+        """Width of a query or a key."""
         return self.d_model // self.n_heads
 
 

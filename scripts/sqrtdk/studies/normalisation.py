@@ -112,7 +112,7 @@ def _summary(measure: str, values: dict[str, np.ndarray]) -> dict[str, Any]:
         (estimate, se), (median, median_se) = estimates.mean(x), (None, None)
         if measure in ("null_mass", "row_sum") and null is not None and null.max() > TRUSTED_SHARE * null.sum():
             se = None
-        elif se is not None and se < ROUNDING * abs(estimate):
+        elif se < ROUNDING * abs(estimate):
             se = 0.0
     return dict(estimate=estimate, se=se, median=median, median_se=median_se)
 
@@ -149,11 +149,11 @@ def simulate_kernels(
             for key, values in _block(rng, d_k, n_keys):
                 blocks.setdefault(key, []).append(float(np.mean(values)))
         exact = _exact(d_k)
-        for (attention, scaling, measure), values in blocks.items():
-            estimate, se = estimates.mean(np.array(values))
-            key = dict(attention=attention, d_k=d_k, n_keys=n_keys, scaling=scaling, measure=measure)
+        for (attention, scaling, measure), means in blocks.items():
+            estimate, se = estimates.mean(np.array(means))
+            place = dict(attention=attention, d_k=d_k, n_keys=n_keys, scaling=scaling, measure=measure)
             end = dict(n_rows=n_blocks * N_QUERIES, n_blocks=n_blocks)
-            rows.append(key | dict(estimate=estimate, se=se, exact=exact.get((attention, scaling, measure))) | end)
+            rows.append(place | dict(estimate=estimate, se=se, exact=exact.get((attention, scaling, measure))) | end)
     return rows
 
 

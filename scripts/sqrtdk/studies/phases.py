@@ -9,7 +9,7 @@ from typing import Any
 
 from sqrtdk.theory import gaussian_rows
 from sqrtdk.theory.asymptotics import critical_spread
-from sqrtdk.theory.gaussian_rows import Mixture, mixture
+from sqrtdk.theory.gaussian_rows import standard_normal
 from sqrtdk.theory.random_energy import Interpolated
 from sqrtdk.variants.notation import parse
 
@@ -22,11 +22,6 @@ ENTROPIES = (0.25, 0.5, 0.75, 0.9)
 ENTROPY_D_K = (16, 64, 128, 256)
 _SCALES = 1e-6, 1e2
 _WIDTHS = 0.1, 1e5
-
-
-def standard_normal(d_k: float) -> Mixture:
-    """Return the quadrature over standard normal queries and keys of d_k components, a real number."""
-    return mixture([(1.0, 1.0, d_k)])
 
 
 COLUMNS = (

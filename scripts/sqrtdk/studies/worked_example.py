@@ -92,8 +92,8 @@ def random_rows(n_keys: int, n_logits: int, seed: int) -> list[dict[str, Any]]:
             parts.setdefault(key, []).append(values)
     lines = []
     exact = {scaling: theory(n_keys, scaling) for scaling in RULES} | {None: probabilities(n_keys)}
-    for (scaling, measure), values in parts.items():
-        estimate, se = _SUMMARIES.get(measure, _mean)(np.concatenate(values))
+    for (scaling, measure), pieces in parts.items():
+        estimate, se = _SUMMARIES.get(measure, _mean)(np.concatenate(pieces))
         part = ("rows", scaling) if scaling else ("probabilities", "none")
         where = (part[0], "random", n_keys, part[1], measure)
         lines.append(_row(*where, estimate, se, exact[scaling].get(measure), n_blocks * N_QUERIES))
@@ -108,7 +108,7 @@ def _rms(values: np.ndarray) -> tuple[float, float]:
     return estimates.rms(np.mean(values**2, axis=1))
 
 
-_SUMMARIES: dict[str, Callable[..., Any]] = {
+_SUMMARIES: dict[str, Callable[[np.ndarray], tuple[float, float]]] = {
     "score_spread": _rms,
     "jacobian_frobenius": _rms,
     "jacobian_frobenius_median": quantiles.median,
@@ -168,7 +168,7 @@ def theory(n_keys: int, scaling: str) -> dict[str, float]:
     x = np.arange(-9.0, 9.0, 0.05)
     extent = 0.05 * np.sum(1 - special.ndtr(x) ** n_keys - special.ndtr(-x) ** n_keys)
     length = math.sqrt(2) * math.exp(special.gammaln((D_K + 1) / 2) - special.gammaln(D_K / 2))
-    exact = gaussian_rows.measures(gaussian_rows.mixture([(1.0, 1.0, D_K)]), n_keys, factor, _Direct(n_keys))
+    exact = gaussian_rows.measures(gaussian_rows.standard_normal(D_K), n_keys, factor, _Direct(n_keys))
     return exact | {"score_spread": factor * math.sqrt(D_K), "range": factor * length * float(extent)}
 
 

@@ -7,14 +7,17 @@ a row, which softmax does not see.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from sqrtdk.theory.random_energy import MAX_SPREAD, Interpolated
+from sqrtdk.theory.random_energy import MAX_SPREAD
 
 NEGLIGIBLE = 1e-12
 """Probability that the quadrature over a chi-square leaves out on either side."""
+AveragesOf = Callable[[str, np.ndarray], np.ndarray]
+"""The name of a column of `random_energy.Averages` and spreads, any shape -> that average at each."""
 
 
 class Directions(NamedTuple):
@@ -57,6 +60,13 @@ def chi_square(dof: float) -> tuple[np.ndarray, np.ndarray]:
     return 2 * np.exp(y), weight / weight.sum()
 
 
+def standard_normal(d_k: float) -> Mixture:
+    """Return the quadrature over standard normal queries and keys of d_k components, a real number."""
+    mixed = mixture([(1.0, 1.0, d_k)])
+    assert mixed is not None  # every a_i b_i is 1
+    return mixed
+
+
 def mixture(spectrum: list[tuple[float, float, float]]) -> Mixture | None:
     """Return the quadrature over queries for a list of `Directions`.
 
@@ -95,12 +105,12 @@ def _equal_products(directions: list[Directions]) -> list[list[Directions]]:
     return groups
 
 
-def mean(mixed: Mixture, factor: float, averages_of: Interpolated, name: str) -> float:
+def mean(mixed: Mixture, factor: float, averages_of: AveragesOf, name: str) -> float:
     """Return the mean over queries of one column of `random_energy.Averages` under the scale `factor`."""
     return float(mixed.weight @ averages_of(name, factor * np.sqrt(mixed.variance)))
 
 
-def measures(mixed: Mixture, n_keys: int, factor: float, averages_of: Interpolated) -> dict[str, float]:
+def measures(mixed: Mixture, n_keys: int, factor: float, averages_of: AveragesOf) -> dict[str, float]:
     """Return exact measures of an attention row under the scale `factor`; none where it reaches beyond the table.
 
     Gradients are root mean squares for an upstream gradient of independent entries of unit variance. With g_z = Jv the

@@ -10,6 +10,7 @@ None of the averages below cancels, from uniform to one-hot rows.
 """
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ def read(path: Path) -> dict[str, list[float]]:
 class Interpolated:
     """The averages as smooth functions of s from a table of `tabulate`, to 3e-7 relative (3e-6 for a million keys)."""
 
-    def __init__(self, table: dict[str, np.ndarray]) -> None:
+    def __init__(self, table: Mapping[str, Sequence[float] | np.ndarray]) -> None:
         from scipy.interpolate import CubicSpline
 
         x = np.arcsinh(np.asarray(table["spread"], float))
@@ -157,5 +158,6 @@ class Interpolated:
             for name in COLUMNS[1:]
         }
 
-    def __call__(self, name: str, spread: np.ndarray) -> np.ndarray:
+    def __call__(self, name: str, spread: np.ndarray | float) -> np.ndarray:
+        """Return one column of `Averages` at the given spreads, of any shape."""
         return np.exp(self._splines[name](np.arcsinh(spread)))

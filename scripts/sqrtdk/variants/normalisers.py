@@ -34,6 +34,7 @@ class Normaliser(abc.ABC):
 
     @classmethod
     def parameters(cls) -> tuple[Parameter, ...]:
+        """Return the parameters, in the order of their fields."""
         return tuple(Parameter(field.name, **field.metadata) for field in dataclasses.fields(cls))
 
     @property
@@ -104,6 +105,8 @@ def register(cls: type[Normaliser]) -> type[Normaliser]:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Softmax(Normaliser):
+    """All weight to the keys, in proportion to e^z."""
+
     name: ClassVar[str] = "softmax"
     label: ClassVar[str] = "softmax"
     formula: ClassVar[str] = r"p_j = \frac{e^{z_j}}{\sum_l e^{z_l}}"
@@ -161,6 +164,8 @@ class Softmax1(_WithSink):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Sink(_WithSink):
+    """Softmax with one more logit b that is learned, whose weight goes to no key."""
+
     name: ClassVar[str] = "sink"
     label: ClassVar[str] = "learned sink"
     formula: ClassVar[str] = r"p_j = \frac{e^{z_j}}{e^b + \sum_l e^{z_l}}"

@@ -14,7 +14,7 @@ def _missing(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def _exponent(value: float) -> int:
+def _exponent(value: float | Decimal) -> int:
     """Return the power of ten of the leading digit."""
     return Decimal(repr(float(value))).adjusted()
 

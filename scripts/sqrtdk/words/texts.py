@@ -64,7 +64,7 @@ class Words:
 
     def entry(self, key: str) -> Any:
         """Return what stands at a dotted key: a text, a list or a mapping."""
-        here = self.tree
+        here: Any = self.tree
         for part in key.split("."):
             if not isinstance(here, dict) or part not in here:
                 raise MissingPart(f"the words have no {key!r}")
@@ -79,6 +79,7 @@ class Words:
             return False
 
     def text(self, key: str) -> str:
+        """Return the text at a key as it stands in the words. Raises MissingPart where there is none."""
         text = self.entry(key)
         if not isinstance(text, str):
             raise MissingPart(f"the words at {key!r} are no text")
@@ -93,6 +94,7 @@ class Words:
         return self.fill(key, text, values)
 
     def __call__(self, key: str, **values: object) -> Any:
+        """Return the text at a key as HTML, with its placeholders filled. Raises MissingPart where there is none."""
         parts = self.text(key).split("$")
         values = {**self.constants, **values}
         if len(parts) % 2 == 0:
@@ -109,15 +111,19 @@ class Words:
         return self.markup(self.cite(key, text))
 
     def formula(self, tex: str, values: Mapping[str, object]) -> Markup:
+        """Return a formula as markup, its placeholders filled."""
         return mathml(tex, values)
 
     def prose(self, text: str) -> Markup:
+        """Return plain text as markup, its symbols set as formulas."""
         return prose(text)
 
     def finish(self, whole: Any) -> Any:
+        """Return a whole text with what no line may part kept together."""
         return glued(whole)
 
     def fill(self, key: str, text: str, values: Mapping[str, object]) -> str:
+        """Return a text with its placeholders filled. Raises MissingPart where one has no value."""
         markup = isinstance(text, self.markup)
         try:
             return text.format(**{name: self.spell(value, markup) for name, value in values.items()})
@@ -125,6 +131,8 @@ class Words:
             raise MissingPart(f"the words at {key!r} need a value for {error}") from None
 
     def cite(self, key: str, text: str) -> str:
+        """Return a text with links for its references. Raises MissingPart for an unknown one."""
+
         def link(match: re.Match[str]) -> str:
             if match[1] not in self.numbers:
                 raise MissingPart(f"the words at {key!r} cite {match[1]!r}, which is not among the references")
@@ -147,13 +155,13 @@ class Words:
             return self.prose(self.phrase(value.text)) if markup else self.phrase(value.text)
         if not isinstance(value, Listing):
             return value
-        join = self.markup("").join if markup else "".join
-        items = [self.spell(item, markup) for item in value.items]
-        if not items:
+        if not value.items:
             return self.spell(Sentence("lists.nothing"), markup)
+        spelled = (self.spell(item, markup) for item in value.items)
+        items: list[str] = [self.markup.escape(item) if markup else str(item) for item in spelled]
         between = self.entry(f"lists.{'semicolon' if value.kind == 'semicolon' else 'comma'}")
         last = self.entry("lists.last") if value.kind == "and" else between
-        parts = [str(items[0]) if not markup else items[0]]
+        parts = items[:1]
         for place, item in enumerate(items[1:], start=2):
-            parts += [last if place == len(items) else between, item if markup else str(item)]
-        return join(parts)
+            parts += [last if place == len(items) else between, item]
+        return (self.markup("") if markup else "").join(parts)

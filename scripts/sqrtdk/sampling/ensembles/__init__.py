@@ -44,7 +44,7 @@ def _find(name: str) -> type[Ensemble] | None:
     return REGISTRY.get(name)
 
 
-def build(spec: dict[str, Any]) -> Ensemble:
+def build(spec: object) -> Ensemble:
     """Make the ensemble that a specification such as `{"family": "student_t", "df": 6}` describes.
 
     A family that is not built in may be any continuous distribution of scipy.stats, named with its shape parameters.

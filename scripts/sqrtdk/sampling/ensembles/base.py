@@ -58,21 +58,28 @@ class Ensemble(abc.ABC):
     """True where the keys of a block share nothing with each other or its queries, and so can be drawn in pieces."""
     variance_formula: ClassVar[str]
     """Var(q·k) in the subset of TeX that the report reads, in the names of the parameters' symbols."""
-    known_density: ClassVar[bool] = False
-    """True where the density of q·k has a closed form that a histogram can be held against."""
-    finite_moment: ClassVar[float] = math.inf
-    """E|q_i|^p is finite for p below this order."""
     examples: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
     """Parameters at which tests hold the sampler against the exact law; without the required ones there is none."""
 
     @classmethod
     def parameters(cls) -> tuple[Parameter, ...]:
+        """Return the parameters, in the order of their fields."""
         return tuple(Parameter(field.name, **field.metadata) for field in dataclasses.fields(cls))
 
     @property
     def spec(self) -> dict[str, Any]:
         """The specification that builds this ensemble."""
         return {"family": self.family, **dataclasses.asdict(self)}
+
+    @property
+    def known_density(self) -> bool:
+        """True where the density of q·k has a closed form that a histogram can be held against."""
+        return False
+
+    @property
+    def finite_moment(self) -> float:
+        """E|q_i|^p is finite for p below this order."""
+        return math.inf
 
     def undefined_at(self, d_k: int) -> str | None:
         """Say why there is no such ensemble at this width (its cell is left out), None where there is one."""
@@ -99,7 +106,7 @@ class Ensemble(abc.ABC):
             raise ValueError(f"the keys of {self.family} depend on each other or on the queries")
         q, first = self.draw(rng, n_blocks, n_queries, min(piece, n_keys), d_k)
 
-        def pieces(k: np.ndarray):
+        def pieces(k: np.ndarray) -> Iterator[np.ndarray]:
             yield k
             del k
             for start in range(piece, n_keys, piece):

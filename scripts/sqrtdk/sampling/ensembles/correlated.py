@@ -22,8 +22,7 @@ def toeplitz_trace_of_square(first: np.ndarray, second: np.ndarray) -> float:
     a, b = np.asarray(first, float), np.asarray(second, float)
     reversed_a, reversed_b = a[::-1], b[::-1]
     # Row 0 of AB is a convolution of a with the even extension of b; the same for BA gives column 0 of AB.
-    even = lambda x: np.concatenate([x[:0:-1], x])  # noqa: E731
-    row, column = (np.convolve(x, even(y), "valid") for x, y in ((a, b), (b, a)))
+    row, column = (np.convolve(x, np.concatenate([y[:0:-1], y]), "valid") for x, y in ((a, b), (b, a)))
     total = 0.0
     for h in range(d):
         step = slice(1, d - h), slice(h + 1, d), slice(0, d - h - 1), slice(h, d - 1)
@@ -68,6 +67,8 @@ class GaussianCovariance(Ensemble):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Equicorrelated(GaussianCovariance):
+    """Gaussian q and k with the covariances (1 − ρ) I + ρ 11ᵀ, one ρ for each."""
+
     query_rho: float = parameter("correlation of any two query components", low=-1.0, high=1.0)
     key_rho: float = parameter("correlation of any two key components", low=-1.0, high=1.0)
 
@@ -113,6 +114,8 @@ class Equicorrelated(GaussianCovariance):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Autoregressive(GaussianCovariance):
+    """Gaussian q and k with the covariances φ^|i−j|, one φ for each."""
+
     query_phi: float = parameter("correlation of neighbouring query components", low=-1.0, high=1.0)
     key_phi: float = parameter("correlation of neighbouring key components", low=-1.0, high=1.0)
 

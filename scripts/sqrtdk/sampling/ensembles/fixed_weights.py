@@ -25,24 +25,24 @@ def weights(d_model: int, d_k: int, centred: bool) -> tuple[np.ndarray, np.ndarr
 
     The rows at one d_k are the first rows at every larger d_k.
     """
-    pair = tuple(
+    query, key = (
         streams.generator(0, "fixed weights", d_model, side).standard_normal((d_k, d_model)) / math.sqrt(d_model)
         for side in ("query", "key")
     )
     if centred:
         # The columns after the first are an orthonormal basis of the tokens of mean 0.
         basis = np.linalg.qr(np.column_stack([np.ones(d_model), np.eye(d_model)[:, 1:]]))[0][:, 1:]
-        pair = tuple(w @ basis for w in pair)
-    return pair
+        query, key = query @ basis, key @ basis
+    return query, key
 
 
 @functools.lru_cache(maxsize=4)
 def _factors(d_model: int, d_k: int, centred: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return F_q and F_k with F Fᵀ = W Wᵀ and no more columns than d_k: isotropic x enters only through as many."""
-    pair = weights(d_model, d_k, centred)
-    if d_k < pair[0].shape[1]:
-        pair = tuple(np.linalg.qr(w.T)[1].T for w in pair)
-    return tuple(w.astype(np.float32) for w in pair)
+    query, key = weights(d_model, d_k, centred)
+    if d_k < query.shape[1]:
+        query, key = (np.linalg.qr(w.T)[1].T for w in (query, key))
+    return query.astype(np.float32), key.astype(np.float32)
 
 
 @functools.lru_cache(maxsize=64)
@@ -57,12 +57,15 @@ def traces(d_model: int, d_k: int, centred: bool) -> tuple[float, float]:
 class FixedLayer(Ensemble):
     """S = xᵀ W_qᵀ W_k x' with independent isotropic tokens x and x'; everything follows from two traces."""
 
+    d_model: int
+
     independent_keys: ClassVar[bool] = True
     centred: ClassVar[bool] = False
     normalised: ClassVar[bool] = False
     variance_formula: ClassVar[str] = r"\| W_q^\top W_k \|_F^2"
 
     def dimension(self) -> int:
+        """Return the number of dimensions of the tokens."""
         return self.d_model - self.centred
 
     def tokens(self, rng: np.random.Generator, size: tuple[int, int], r: int) -> np.ndarray:
@@ -79,12 +82,13 @@ class FixedLayer(Ensemble):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        return tuple(
+        q, k = (
             (self.tokens(rng, (n_blocks, n), factor.shape[1]).reshape(-1, factor.shape[1]) @ factor.T).reshape(
                 n_blocks, n, d_k
             )
             for n, factor in zip((n_queries, n_keys), _factors(self.d_model, d_k, self.centred), strict=True)
         )
+        return q, k
 
     def _spread(self, d_k: int) -> tuple[float, float]:
         """Return E S⁴/(E S²)² and the relative variance of E[S² | x], which is that of E[S² | x'] too."""
@@ -106,6 +110,8 @@ class FixedLayer(Ensemble):
 @register
 @dataclass(frozen=True, kw_only=True)
 class FixedWeights(FixedLayer):
+    """q = W_q x and k = W_k x' with fixed weights and white Gaussian tokens."""
+
     d_model: int = parameter(WIDTH, default=64, low=1, low_open=False, kind="integer")
 
     family: ClassVar[str] = "fixed_weights"
@@ -118,6 +124,8 @@ class FixedWeights(FixedLayer):
 @register
 @dataclass(frozen=True, kw_only=True)
 class FixedWeightsRmsNorm(FixedLayer):
+    """q = W_q x and k = W_k x' with fixed weights and tokens uniform on the sphere of radius √D."""
+
     d_model: int = parameter(WIDTH, default=64, low=2, low_open=False, kind="integer")
 
     family: ClassVar[str] = "fixed_weights_rmsnorm"
@@ -131,6 +139,8 @@ class FixedWeightsRmsNorm(FixedLayer):
 @register
 @dataclass(frozen=True, kw_only=True)
 class FixedWeightsLayerNorm(FixedLayer):
+    """q = W_q x and k = W_k x' with fixed weights and tokens on that sphere with mean component 0."""
+
     d_model: int = parameter(WIDTH, default=64, low=3, low_open=False, kind="integer")
 
     family: ClassVar[str] = "fixed_weights_layernorm"

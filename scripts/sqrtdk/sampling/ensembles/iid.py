@@ -34,8 +34,8 @@ class Iid(Ensemble):
     variance_formula: ClassVar[str] = r"d_k ( \sigma_q^2 \sigma_k^2 + m_q^2 \sigma_k^2 + m_k^2 \sigma_q^2 )"
 
     @abc.abstractmethod
-    def shape(self) -> tuple[float | None, float | None]:
-        """Skewness and kurtosis (Gaussian 3) of the standardised component; None where infinite."""
+    def shape(self) -> tuple[float, float | None]:
+        """Return skewness and kurtosis (Gaussian 3) of the standardised component; no kurtosis where it is infinite."""
 
     @abc.abstractmethod
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -80,7 +80,7 @@ class Iid(Ensemble):
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
         exact = self.exact(d_k)
-        if exact.excess_kurtosis is None:
+        if exact.variance is None or exact.excess_kurtosis is None:
             return None
         # Var((S − E S)²) of a score, and Var E[(S − E S)² | q] or | k for the scores that share a query or a key.
         query, key = (self.query_mean, self.query_sd), (self.key_mean, self.key_sd)
@@ -91,6 +91,7 @@ class Iid(Ensemble):
     def _conditional_spread(self, d: int, mean: float, sd: float, other_mean: float, other_sd: float) -> float:
         """Variance of E[(S − E S)² | x] = v'‖x‖² + m'²(Σ (x_i − m))² over the vector x of this mean and sd."""
         skewness, kurtosis = self.shape()
+        assert kurtosis is not None  # asked only where the score has one
         v, third, fourth = sd**2, sd**3 * skewness, sd**4 * kurtosis
         other_v, other_square = other_sd**2, other_mean**2
         squares = fourth - v**2 + 4 * mean * third + 4 * mean**2 * v
@@ -102,6 +103,8 @@ class Iid(Ensemble):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Iid):
+    """Z ~ N(0, 1)."""
+
     family: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "independent Gaussian components"
 
@@ -109,7 +112,7 @@ class Gaussian(Iid):
     def known_density(self) -> bool:
         return not self.query_mean and not self.key_mean
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         return 0.0, 3.0
 
     def row_spectrum(self, d_k: int) -> list[tuple[float, float, float]] | None:
@@ -122,10 +125,12 @@ class Gaussian(Iid):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Uniform(Iid):
+    """Z uniform on ±√3."""
+
     family: ClassVar[str] = "uniform"
     summary: ClassVar[str] = "independent components uniform on a symmetric interval"
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         return 0.0, 9 / 5
 
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -138,10 +143,12 @@ class Uniform(Iid):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Rademacher(Iid):
+    """Z = ±1, each with probability ½."""
+
     family: ClassVar[str] = "rademacher"
     summary: ClassVar[str] = "independent components of random sign and fixed size"
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         return 0.0, 1.0
 
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -151,10 +158,12 @@ class Rademacher(Iid):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Iid):
+    """Z of density e^{−√2|z|}/√2."""
+
     family: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "independent Laplace (double exponential) components"
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         return 0.0, 6.0
 
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -164,6 +173,8 @@ class Laplace(Iid):
 @register
 @dataclass(frozen=True, kw_only=True)
 class StudentT(Iid):
+    """Z = t √((df − 2)/df) with Student's t, and t itself where that has no variance."""
+
     df: float = parameter("degrees of freedom; moments of order df and above are infinite", low=0.0)
 
     family: ClassVar[str] = "student_t"
@@ -173,7 +184,7 @@ class StudentT(Iid):
     def finite_moment(self) -> float:
         return self.df
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         return 0.0, (3 * (self.df - 2) / (self.df - 4) if self.df > 4 else None)
 
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -187,6 +198,8 @@ class StudentT(Iid):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Lognormal(Iid):
+    """Z = (e^{σG − σ²/2} − 1)/√(e^{σ²} − 1) with Gaussian G."""
+
     sigma: float = parameter(
         "standard deviation of the logarithm; above 1 the fourth moment hangs on numbers too rare to draw",
         low=0.01,
@@ -198,7 +211,7 @@ class Lognormal(Iid):
     family: ClassVar[str] = "lognormal"
     summary: ClassVar[str] = "independent lognormal components, skewed, moved to mean 0"
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         w = math.exp(self.sigma**2)
         return (w + 2) * math.sqrt(w - 1), w**4 + 2 * w**3 + 3 * w**2 - 3
 
@@ -215,12 +228,14 @@ class Lognormal(Iid):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Sparse(Iid):
+    """Z = BG/√p with Gaussian G and B = 1 with probability p, else 0."""
+
     p: float = parameter("share of the components that are not zero", low=0.0, high=1.0, high_open=False)
 
     family: ClassVar[str] = "sparse"
     summary: ClassVar[str] = "independent components that are Gaussian with probability p and else zero"
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         return 0.0, 3 / self.p
 
     def standardised(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -247,7 +262,8 @@ class Uniform01(Ensemble):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        return tuple(rng.random((n_blocks, n, d_k), dtype=np.float32) for n in (n_queries, n_keys))
+        q, k = (rng.random((n_blocks, n, d_k), dtype=np.float32) for n in (n_queries, n_keys))
+        return q, k
 
     def exact(self, d_k: int) -> Exact:
         return self._twin.exact(d_k)

@@ -82,6 +82,8 @@ class RandomLowRank(LowRank):
 @register
 @dataclass(frozen=True, kw_only=True)
 class SharedLowRank(LowRank, GaussianCovariance):
+    """B_q = B_k = √(d_k/r) times one fixed orthonormal basis of r vectors."""
+
     family: ClassVar[str] = "low_rank_shared"
     summary: ClassVar[str] = (
         "Gaussian vectors in one subspace that q and k share: √(d_k/r) times the first r vectors of the cosine "
@@ -112,6 +114,8 @@ class SharedLowRank(LowRank, GaussianCovariance):
 @register
 @dataclass(frozen=True, kw_only=True)
 class GaussianLowRank(RandomLowRank):
+    """B_q = B_k = A, one Gaussian matrix for each block with entries of variance 1/r."""
+
     family: ClassVar[str] = "low_rank_gaussian"
     summary: ClassVar[str] = (
         "q = Az and k = Az' with Gaussian z, z' of r components and one Gaussian d_k × r matrix A, entries of variance "
@@ -145,6 +149,8 @@ class GaussianLowRank(RandomLowRank):
 @register
 @dataclass(frozen=True, kw_only=True)
 class IndependentLowRank(RandomLowRank):
+    """B_q and B_k are √(d_k/r) times independent uniform orthonormal bases, drawn with each block."""
+
     family: ClassVar[str] = "low_rank_independent"
     summary: ClassVar[str] = (
         "Gaussian vectors in two subspaces, one of q and one of k: √(d_k/r) times random orthonormal bases, drawn "

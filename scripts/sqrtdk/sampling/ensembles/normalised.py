@@ -28,6 +28,7 @@ class Spherical(Ensemble):
         """Return the norm of q and of k."""
 
     def dimension(self, d_k: int) -> int:
+        """Return the number of dimensions of the sphere."""
         return d_k
 
     def point(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -59,6 +60,8 @@ class Spherical(Ensemble):
 @register
 @dataclass(frozen=True, kw_only=True)
 class RmsNorm(Spherical):
+    """S = d_k cos θ in d_k dimensions."""
+
     family: ClassVar[str] = "rmsnorm"
     summary: ClassVar[str] = "RMS-normalised Gaussian q and k, of norm √d_k"
     source: ClassVar[str] = "S = d_k cos θ, and (1 + cos θ)/2 has the law Beta((d_k − 1)/2, (d_k − 1)/2)"
@@ -71,6 +74,8 @@ class RmsNorm(Spherical):
 @register
 @dataclass(frozen=True, kw_only=True)
 class LayerNorm(Spherical):
+    """S = d_k cos θ in d_k − 1 dimensions."""
+
     family: ClassVar[str] = "layernorm"
     summary: ClassVar[str] = "Gaussian q and k after LayerNorm without gain and bias: mean 0 and norm √d_k"
     source: ClassVar[str] = "S = d_k cos θ on the sphere of the d_k − 1 dimensions that are left without the mean"
@@ -97,6 +102,8 @@ class LayerNorm(Spherical):
 @register
 @dataclass(frozen=True, kw_only=True)
 class L2Norm(Spherical):
+    """S = g cos θ in d_k dimensions."""
+
     scale: float = parameter("factor g on the cosine", default=1.0, low=0.0)
 
     family: ClassVar[str] = "l2norm"
@@ -138,7 +145,7 @@ def direction_moment(d_k: int, powers: tuple[int, ...]) -> float:
     return 2 * float(product.sum()) / 10 / math.gamma(p / 2)
 
 
-_EQUAL_COMPONENTS = {
+_EQUAL_COMPONENTS: dict[int, dict[tuple[int, ...], int]] = {
     1: {(1,): 1},
     2: {(2,): 1, (1, 1): 1},
     3: {(3,): 1, (2, 1): 3, (1, 1, 1): 1},
@@ -201,6 +208,9 @@ class RmsNormExponential(Ensemble):
             return None
         # E[(S − E S)² | u] = a T² + b T + c with T = Σu_i: what the scores of one query or one key share.
         exact, t = self.exact(d_k), [1.0, *(direction_sum(d_k, p, 1) for p in range(1, 5))]
+        assert exact.mean is not None
+        assert exact.variance is not None
+        assert exact.excess_kurtosis is not None
         mean, pair = direction_moment(d_k, (1,)), direction_moment(d_k, (1, 1))
         quadratic = np.array([d_k - d_k**2 * pair + exact.mean**2, -2 * exact.mean * d_k * mean, d_k**2 * pair])
         shared = float(np.convolve(quadratic, quadratic) @ t) / exact.variance**2 - 1

@@ -41,6 +41,8 @@ class Outliers(GaussianCovariance):
 @register
 @dataclass(frozen=True, kw_only=True)
 class AlignedOutliers(Outliers):
+    """The outlier dimensions of k are those of q."""
+
     family: ClassVar[str] = "outliers_aligned"
     summary: ClassVar[str] = "independent Gaussian components, a few dimensions large in both q and k"
     variance_formula: ClassVar[str] = r"d_k - m + m c^4"
@@ -58,6 +60,8 @@ class AlignedOutliers(Outliers):
 @register
 @dataclass(frozen=True, kw_only=True)
 class MisalignedOutliers(Outliers):
+    """The outlier dimensions of k come after those of q."""
+
     family: ClassVar[str] = "outliers_misaligned"
     summary: ClassVar[str] = "independent Gaussian components, a few dimensions large in q and as many others in k"
     variance_formula: ClassVar[str] = r"d_k - 2 m + 2 m c^2"

@@ -42,4 +42,6 @@ class Aligned(Ensemble):
         return Exact(self.rho * d_k, d_k * (1 + square), float(d_k), kurtosis)
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
-        return (2 + self.exact(d_k).excess_kurtosis) / n_queries
+        kurtosis = self.exact(d_k).excess_kurtosis
+        assert kurtosis is not None
+        return (2 + kurtosis) / n_queries

@@ -51,6 +51,8 @@ def _correlation_traces(query_alpha: float, key_alpha: float, d_k: int) -> tuple
 @register
 @dataclass(frozen=True, kw_only=True)
 class PowerLawCorrelation(GaussianCovariance):
+    """Gaussian q and k with the covariances (1 + |i − j|)^−α, one α for each."""
+
     query_alpha: float = parameter("exponent at which the correlation of query components falls off", low=0.0)
     key_alpha: float = parameter("exponent at which the correlation of key components falls off", low=0.0)
 
@@ -86,6 +88,8 @@ class PowerLawCorrelation(GaussianCovariance):
 @register
 @dataclass(frozen=True, kw_only=True)
 class PowerLawSpectrum(GaussianCovariance):
+    """Gaussian q and k with independent components of variance i^−b over the mean of these, one b for each."""
+
     query_b: float = parameter("exponent at which the variances of the query fall off", low=0.0, low_open=False)
     key_b: float = parameter("exponent at which the variances of the key fall off", low=0.0, low_open=False)
 
@@ -106,7 +110,9 @@ class PowerLawSpectrum(GaussianCovariance):
 
     def limiting_exponent(self) -> float | None:
         # H(b) grows as d_k^(1 − b) below b = 1, as ln d_k at 1, and is bounded above.
-        growth = lambda b: max(0.0, 1.0 - b)  # noqa: E731
+        def growth(b: float) -> float:
+            return max(0.0, 1.0 - b)
+
         return 2 + growth(self.query_b + self.key_b) - growth(self.query_b) - growth(self.key_b)
 
     def draw(

@@ -50,6 +50,8 @@ class Rotary(Ensemble):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Rope(Rotary, GaussianCovariance):
+    """Gaussian q, and k turned by the offset between their positions."""
+
     family: ClassVar[str] = "rope"
     summary: ClassVar[str] = "independent Gaussian components, the key turned by rotary embedding at one offset"
     source: ClassVar[str] = "a turned isotropic vector is isotropic: the law of Gaussian q and k at every offset"
@@ -109,12 +111,16 @@ class RopeAligned(Rotary):
         return Exact(float(signal.sum()), variance, float(d_k), fourth_cumulant / variance**2)
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
-        return (2 + self.exact(d_k).excess_kurtosis) / n_queries
+        kurtosis = self.exact(d_k).excess_kurtosis
+        assert kurtosis is not None
+        return (2 + kurtosis) / n_queries
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class RopeEquicorrelated(Rotary, Equicorrelated):
+    """As `Equicorrelated`, with k turned by the offset between its position and that of q."""
+
     family: ClassVar[str] = "rope_equicorrelated"
     summary: ClassVar[str] = (
         "Gaussian components, every two of them equally correlated, the key then turned by rotary embedding at one "

@@ -25,11 +25,13 @@ class ScaleMixture(Ensemble):
     variance_formula: ClassVar[str] = r"d_k"
 
     @abc.abstractmethod
-    def fourth_moments(self) -> tuple[float | None, float | None]:
-        """E f⁴ of the query's factor and of the key's; None where infinite."""
+    def fourth_moments(self) -> tuple[float, float]:
+        """Return E f⁴ of the query's factor and of the key's, which may be infinite."""
 
     @abc.abstractmethod
-    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int) -> None:
+    def factors(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw the factors of the queries (n_blocks, n_queries, 1) and of the keys (n_blocks, n_keys, 1)."""
 
     def draw(
@@ -59,6 +61,8 @@ class ScaleMixture(Ensemble):
 @register
 @dataclass(frozen=True, kw_only=True)
 class LognormalScale(ScaleMixture):
+    """f = e^{σG − σ²} with Gaussian G, one σ for queries and one for keys."""
+
     query_sigma: float = parameter(
         "standard deviation of the logarithm of a query's factor", low=0.0, low_open=False, high=1.0, high_open=False
     )
@@ -69,19 +73,24 @@ class LognormalScale(ScaleMixture):
     family: ClassVar[str] = "scale_mixture"
     summary: ClassVar[str] = "Gaussian vectors, each times a lognormal factor of its own"
 
-    def fourth_moments(self) -> tuple[float | None, float | None]:
+    def fourth_moments(self) -> tuple[float, float]:
         return math.exp(4 * self.query_sigma**2), math.exp(4 * self.key_sigma**2)
 
-    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int) -> None:
-        return tuple(
+    def factors(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        query, key = (
             np.exp(np.float32(sigma) * standard_normal(rng, (n_blocks, n, 1)) - np.float32(sigma**2))
             for n, sigma in ((n_queries, self.query_sigma), (n_keys, self.key_sigma))
         )
+        return query, key
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class MultivariateT(ScaleMixture):
+    """f² = (df − 2)/χ²(df), and df/χ²(df) where that has no mean."""
+
     df: float = parameter("degrees of freedom; moments of order df and above are infinite", low=0.0)
 
     family: ClassVar[str] = "multivariate_t"
@@ -91,15 +100,18 @@ class MultivariateT(ScaleMixture):
     def finite_moment(self) -> float:
         return self.df
 
-    def fourth_moments(self) -> tuple[float | None, float | None]:
-        moment = (self.df - 2) / (self.df - 4) if self.df > 4 else None
+    def fourth_moments(self) -> tuple[float, float]:
+        moment = (self.df - 2) / (self.df - 4) if self.df > 4 else math.inf
         return moment, moment
 
-    def factors(self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int) -> None:
+    def factors(
+        self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         # With no variance to standardise by, the plain t, in float64, which its tails need.
         unit = self.df - 2 if self.df > 2 else self.df
         kind = np.float64 if self.df <= 8 else np.float32
-        return tuple(
+        query, key = (
             np.sqrt(unit / 2 / rng.standard_gamma(self.df / 2, (n_blocks, n, 1))).astype(kind)
             for n in (n_queries, n_keys)
         )
+        return query, key

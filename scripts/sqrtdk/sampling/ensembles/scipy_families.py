@@ -43,7 +43,7 @@ class _Refused(ValueError):
     """Why a distribution cannot be used."""
 
 
-def _density_integral(frozen, order: int) -> float:
+def _density_integral(frozen: Any, order: int) -> float:
     """E X^order by quadrature of the density, NaN where it does not converge."""
     low, high = frozen.support()
     cuts = [low, *(q for q in frozen.ppf([1e-9, 1e-3, 0.5, 0.999, 1 - 1e-9]) if low < q < high), high]
@@ -57,7 +57,7 @@ def _density_integral(frozen, order: int) -> float:
     return sum(pieces)
 
 
-def _quantile_integral(frozen, order: int) -> float:
+def _quantile_integral(frozen: Any, order: int) -> float:
     """E X^order = ∫ ppf(u)^order du with u = 1/(1 + e^−t), by a trapezoidal sum over t.
 
     In quantiles the ends of a bounded support and heavy tails alike become a smooth exponential decay.
@@ -73,7 +73,7 @@ def _quantile_integral(frozen, order: int) -> float:
     return float(np.sum(x**order * share * special.expit(-t)) * STEP)
 
 
-def finite_moments(frozen, orders: range, tolerance: float) -> list[float]:
+def finite_moments(frozen: Any, orders: range, tolerance: float) -> list[float]:
     """Moments that SciPy's formula and numerical integration agree on, up to the first that is not finite.
 
     Raises _Refused where the formula gives a finite moment that the integral does not confirm: nothing that rests on
@@ -102,13 +102,18 @@ class ScipyIid(Iid):
     distribution: str
     shapes: tuple[tuple[str, float], ...]
     moments: tuple[float, ...]
-    finite_moment: float
+    order: float
 
     family: ClassVar[str] = "scipy"
 
     @property
-    def summary(self) -> str:
+    def summary(self) -> str:  # type: ignore[override]  # no family of ours: it knows what it is once it is built
+        """The distribution in words."""
         return f"independent components of scipy.stats.{self.distribution}"
+
+    @property
+    def finite_moment(self) -> float:
+        return self.order
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -121,7 +126,7 @@ class ScipyIid(Iid):
             return 0.0, 1.0
         return self.moments[0], math.sqrt(self.moments[1] - self.moments[0] ** 2)
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def shape(self) -> tuple[float, float | None]:
         if len(self.moments) < 4:
             return 0.0, None
         mean, sd = self._centre
@@ -161,12 +166,12 @@ def build(distribution: str, shapes: dict[str, float], placement: dict[str, floa
         distribution=distribution,
         shapes=tuple(shapes.items()),
         moments=tuple(moments),
-        finite_moment=order,
+        order=order,
         **placement,
     )
 
 
-def _order_of_trust(frozen) -> float:
+def _order_of_trust(frozen: Any) -> float:
     """Infinity where the eighth moment is finite by formula and integral, else 8: no kurtosis error is trusted."""
     try:
         return math.inf if len(finite_moments(frozen, range(8, 9), 1e-3)) == 1 else 8.0

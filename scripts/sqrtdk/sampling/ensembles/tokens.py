@@ -5,6 +5,7 @@ drawn exactly from W's values in a basis of the tokens' span: with tokens X = �
 the law of A Z with Z standard normal, whatever the width D.
 """
 
+import abc
 import functools
 import math
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ from sqrtdk.sampling.streams import signs, standard_normal
 WIDTH = "width D of a token; the weights have variance 1/D"
 
 
-def relative_variance(d_k: int, square_q: float, square_k: float, product: float, norms_q=1.0, norms_k=1.0) -> float:
+def relative_variance(
+    d_k: int, square_q: float, square_k: float, product: float, norms_q: float = 1.0, norms_k: float = 1.0
+) -> float:
     """Relative variance of a block's mean S², S = q·k, q and k Gaussian given the tokens' Gram matrices G and H.
 
     Args:
@@ -34,6 +37,8 @@ def relative_variance(d_k: int, square_q: float, square_k: float, product: float
 @register
 @dataclass(frozen=True, kw_only=True)
 class Tied(Ensemble):
+    """q = k = W x with one matrix W for both."""
+
     family: ClassVar[str] = "tied"
     summary: ClassVar[str] = (
         "one random projection for queries and keys, q = k = W x for a token's own pair; the tokens are orthogonal"
@@ -102,11 +107,11 @@ class RandomLayer(Ensemble):
 
     variance_formula: ClassVar[str] = r"d_k"
 
+    @abc.abstractmethod
     def coordinates(self, rng: np.random.Generator, n_blocks: int, n: int) -> np.ndarray:
         """Return tokens over √D in a basis of their span, (n_blocks or 1, n, r), those above the diagonal zero."""
-        raise NotImplementedError
 
-    def project(self, rng: np.random.Generator, n_blocks: int, tokens, n: int, d_k: int):
+    def project(self, rng: np.random.Generator, n_blocks: int, tokens: np.ndarray, n: int, d_k: int) -> np.ndarray:
         """Draw W x for the first n tokens, which span at most n coordinates."""
         tokens = tokens[:, :n, :n]
         return tokens @ standard_normal(rng, (n_blocks, tokens.shape[-1], d_k))
@@ -115,7 +120,8 @@ class RandomLayer(Ensemble):
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
         tokens = self.coordinates(rng, n_blocks, max(n_queries, n_keys))
-        return tuple(self.project(rng, n_blocks, tokens, n, d_k) for n in (n_queries, n_keys))
+        q, k = (self.project(rng, n_blocks, tokens, n, d_k) for n in (n_queries, n_keys))
+        return q, k
 
     def exact(self, d_k: int) -> Exact:
         return Exact(0.0, float(d_k), float(d_k), 6 / d_k)
@@ -139,6 +145,8 @@ def _mean_square_cosine(d_model: int, drawn: int, n: int) -> float:
 @register
 @dataclass(frozen=True, kw_only=True)
 class RandomWeights(RandomLayer):
+    """The tokens are fixed vectors of norm √D, each with a random sign."""
+
     d_model: int = parameter(WIDTH, default=64, low=1, low_open=False, kind="integer")
 
     family: ClassVar[str] = "random_weights"
@@ -186,6 +194,8 @@ def gaussian_coordinates(rng: np.random.Generator, n_blocks: int, n: int, width:
 @register
 @dataclass(frozen=True, kw_only=True)
 class RawTokens(RandomLayer):
+    """The tokens are white Gaussian vectors, those of keys independent of those of queries."""
+
     d_model: int = parameter(WIDTH, default=64, low=1, low_open=False, kind="integer")
 
     family: ClassVar[str] = "raw_tokens"
@@ -203,26 +213,26 @@ class RawTokens(RandomLayer):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        return tuple(
-            self.project(rng, n_blocks, self.coordinates(rng, n_blocks, n), n, d_k) for n in (n_queries, n_keys)
-        )
+        q, k = (self.project(rng, n_blocks, self.coordinates(rng, n_blocks, n), n, d_k) for n in (n_queries, n_keys))
+        return q, k
 
     def exact(self, d_k: int) -> Exact:
         kurtosis = 3 * ((1 + 2 / self.d_model) ** 2 * (1 + 2 / d_k) - 1)
         return Exact(0.0, float(d_k), float(d_k), kurtosis)
 
     def block_relative_variance(self, d_k: int, n_queries: int, n_keys: int) -> float | None:
-        squares = [(1 + (n + 1) / self.d_model) / n for n in (n_queries, n_keys)]
-        norms = [1 + 2 / (self.d_model * n) for n in (n_queries, n_keys)]
-        return relative_variance(d_k, *squares, math.prod(squares), *norms)
+        q, k = ((1 + (n + 1) / self.d_model) / n for n in (n_queries, n_keys))
+        norms_q, norms_k = (1 + 2 / (self.d_model * n) for n in (n_queries, n_keys))
+        return relative_variance(d_k, q, k, q * k, norms_q, norms_k)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NormalisedTokens(RandomLayer):
     """White Gaussian tokens after a normalisation: uniform on the sphere of radius √D in `dimension()` dimensions."""
 
+    @abc.abstractmethod
     def dimension(self) -> int:
-        raise NotImplementedError
+        """Return the number of dimensions that the normalisation leaves."""
 
     def coordinates(self, rng: np.random.Generator, n_blocks: int, n: int) -> np.ndarray:
         tokens = gaussian_coordinates(rng, n_blocks, n, self.dimension())
@@ -241,6 +251,8 @@ class NormalisedTokens(RandomLayer):
 @register
 @dataclass(frozen=True, kw_only=True)
 class RmsNormTokens(NormalisedTokens):
+    """Tokens on the sphere in D dimensions."""
+
     d_model: int = parameter(WIDTH, default=64, low=1, low_open=False, kind="integer")
 
     family: ClassVar[str] = "rmsnorm_tokens"
@@ -256,6 +268,8 @@ class RmsNormTokens(NormalisedTokens):
 @register
 @dataclass(frozen=True, kw_only=True)
 class LayerNormTokens(NormalisedTokens):
+    """Tokens on the sphere in the D − 1 dimensions without the mean."""
+
     d_model: int = parameter(WIDTH, default=64, low=2, low_open=False, kind="integer")
 
     family: ClassVar[str] = "layernorm_tokens"
