@@ -215,6 +215,7 @@ class TestClaim:
         assert not surprise(3.0)
         assert not surprise(3.0, widespread=True, opinion=True)
 
-    def test_two_claims_of_one_name_are_refused(self):
+    def test_two_claims_of_one_name_are_refused(self, monkeypatch):
+        monkeypatch.setitem(core.REGISTRY, "C1", self.claim(lambda results: None))
         with pytest.raises(ValueError, match="C1"):
             core.claim("C1", **WORDS)(lambda results: None)

@@ -140,8 +140,8 @@ def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
             low, high = map(numbers.significant, ends)
             parts.append(Sentence("alt.rule", {"rule": speaking.rule(name), "first": low, "last": high}))
     values = {"variants": numbers.count(len(spreads)), "flat": str(len(flat)), "margin": numbers.percent(_FLAT, 0)}
-    told = (Sentence("alt.spreads", {"parts": Listing(tuple(parts))}),) if parts else ()
-    return Sentence("alt.all", values), *told, Sentence("alt.flat", values)
+    rules = (Sentence("alt.spreads", {"parts": Listing(tuple(parts))}),) if parts else ()
+    return Sentence("alt.all", values), *rules, Sentence("alt.flat", values)
 
 
 def _ends(table: pd.DataFrame, name: str, measure: str) -> tuple[float, float] | None:

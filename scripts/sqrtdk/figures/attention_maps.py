@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqrtdk.figures import heat, panels, saving, selection, speaking, style
@@ -11,6 +11,7 @@ from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table
 
 
-def _means(saturation: pd.DataFrame, n: int):
+def _means(saturation: pd.DataFrame, n: int) -> pd.DataFrame:
     """Return the mean effective keys of standard normal queries over n keys, with its standard error."""
     names = {"estimate": "mean_effective_keys", "se": "mean_effective_keys_se"}
     columns = ["d_k", "scaling", *names.values()]
@@ -47,11 +48,11 @@ def _means(saturation: pd.DataFrame, n: int):
     return saturation[wanted & (saturation["measure"] == "effective_keys")].rename(columns=names)[columns]
 
 
-def _weights(table: pd.DataFrame):
+def _weights(table: pd.DataFrame) -> pd.DataFrame:
     return table[[column for column in table.columns if column.startswith("weight_")]]
 
 
-def _matrices(table: pd.DataFrame):
+def _matrices(table: pd.DataFrame) -> Iterator[tuple[str, int, pd.DataFrame]]:
     """Yield each scale rule, width and its rows, in order."""
     for rule in style.scalings(table["scaling"]):
         for d_k in sorted(selection.order(table["d_k"])):
@@ -70,7 +71,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     # Placed by hand, so that a stroke of known width fills a cell.
     figure.set_layout_engine("none")
 
-    def place(left, bottom, width: float, tall):
+    def place(left: float, bottom: float, width: float, tall: float) -> Axes:
         return figure.add_axes((left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height))
 
     for rule, d_k, rows in _matrices(table):
@@ -87,7 +88,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _matrix(axes: Axes, weights, points: float) -> None:
+def _matrix(axes: Axes, weights: np.ndarray, points: float) -> None:
     """Draw the cells as thick vertical strokes, one path for each colour: a tenth of the size of as many squares."""
     import numpy as np
     from matplotlib.patches import PathPatch, Rectangle
@@ -116,9 +117,9 @@ def _matrix(axes: Axes, weights, points: float) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _runs(marked, x: float):
+def _runs(marked: np.ndarray, x: float) -> Iterator[tuple[float, int]]:
     """Yield the two ends of each run of marked cells of a column."""
-    start = None
+    start: int | None = None
     for row, here in enumerate([*marked, False]):
         if here and start is None:
             start = row
@@ -151,7 +152,7 @@ def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
 
 
 def _alt(table: pd.DataFrame) -> Sentence:
-    found = {}
+    found: dict[str, list[tuple[int, float]]] = {}
     for rule, d_k, rows in _matrices(table):
         found.setdefault(rule, []).append((d_k, rows["effective_keys"].mean()))
     moves = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -35,7 +35,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _scores(moments: pd.DataFrame, name: str):
+def _scores(moments: pd.DataFrame, name: str) -> pd.DataFrame:
     import numpy as np
     from scipy.special import betaincinv, ndtri
 
@@ -124,7 +124,7 @@ def _quantity(name: str) -> Sentence:
     return Sentence(f"quantities.{name}")
 
 
-def _caption(groups: Any) -> tuple[Sentence, ...]:
+def _caption(groups: list[tuple[str, pd.DataFrame]]) -> tuple[Sentence, ...]:
     counts = [
         Sentence("caption.count", {"n": numbers.count(len(part)), "quantity": _quantity(name)}) for name, part in groups
     ]
@@ -143,7 +143,7 @@ def _share(name: str, part: pd.DataFrame) -> dict[str, object]:
     return values | {"quantity": _quantity(name), "interval": interval}
 
 
-def _alt(groups: Any):
+def _alt(groups: list[tuple[str, pd.DataFrame]]) -> tuple[Sentence, ...]:
     parts = [
         Sentence("alt.part", _share(name, part) | {"worst": numbers.significant(part["z"].abs().max(), 3)})
         for name, part in groups
@@ -151,7 +151,7 @@ def _alt(groups: Any):
     return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _shares(groups: Any) -> Sentence:
+def _shares(groups: list[tuple[str, pd.DataFrame]]) -> Sentence:
     """Hold the shares against 95 %."""
     parts = [
         Sentence(
@@ -183,7 +183,7 @@ def _tail(table: pd.DataFrame) -> Sentence:
     return speaking.counted(len(far), "reading.far", limit=limit, cells=speaking.few(cells))
 
 
-def _caveat(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame):
+def _caveat(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> Iterator[Sentence]:
     moments = selection.simulated(frames["moments"])
     left_out = len(moments) - int((table["quantity"] == "excess_kurtosis").sum())
     yield Sentence("caveat.all")

@@ -9,6 +9,7 @@ the order of painting changes only among things that do not overlap.
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -44,7 +45,7 @@ def compact(root: ET.Element, prefix: str) -> None:
 
     prefix: of the ids of the markers.
     """
-    shapes = {element.get("id"): element for element in root.iter("path") if element.get("id")}
+    shapes = {name: element for element in root.iter("path") if (name := element.get("id"))}
     definitions = ET.Element("defs")
     definitions.extend(root.iter("clipPath"))
     markers = _Markers(shapes, prefix)
@@ -62,12 +63,12 @@ def compact(root: ET.Element, prefix: str) -> None:
         element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
 
 
-def _flat(parent) -> list[Any]:
+def _flat(parent: ET.Element) -> list[ET.Element]:
     """Return what is drawn below an element, in order, each with the clip path of the group around it.
 
     A group that says anything else, or clips what is clipped already, stays as it is.
     """
-    found = []
+    found: list[ET.Element] = []
     for child in parent:
         inner = _flat(child) if child.tag == "g" and child.attrib.keys() <= {"id", "clip-path"} else None
         clip = child.get("clip-path")
@@ -98,7 +99,7 @@ def _key(element: ET.Element, markers: "_Markers") -> tuple[Any, ...]:
         if "opacity" not in style:
             return "strokes", style, clip
         # Where translucent strokes cross, each must be painted; parallel ones do not.
-        direction = svg_paths.straight(svg_paths.parse(element.get("d")))
+        direction = svg_paths.straight(svg_paths.parse(element.attrib["d"]))
         if direction:
             return "strokes", style, clip, direction
     return "other", id(element)
@@ -107,31 +108,32 @@ def _key(element: ET.Element, markers: "_Markers") -> tuple[Any, ...]:
 class _Markers:
     """The markers of a drawing: one for each shape and look."""
 
-    def __init__(self, shapes: dict[str, Any], prefix: str) -> None:
+    def __init__(self, shapes: dict[str, ET.Element], prefix: str) -> None:
         self.shapes, self.prefix = shapes, prefix
         self.names: dict[tuple[str, str], str] = {}
         self.known: dict[tuple[str, str | None], str] = {}
 
-    def name(self, use) -> str:
+    def name(self, use: ET.Element) -> str:
         """Return the id of the marker that looks as this use of a shape does."""
-        key = use.get("href"), use.get("style")
+        key = use.attrib["href"], use.get("style")
         if key not in self.known:
             self.known[key] = self._name(use)
         return self.known[key]
 
-    def _name(self, use) -> str:
-        shape, look = self.shapes[use.get("href")[1:]], {}
+    def _name(self, use: ET.Element) -> str:
+        shape = self.shapes[use.attrib["href"][1:]]
+        look: dict[str, str] = {}
         # What the shape says of itself goes first.
         for element in (use, shape):
             look |= dict(part.split(":", 1) for part in element.get("style", "").split(";") if part)
-        segments = svg_paths.simplified(svg_paths.parse(shape.get("d")), FLAT)
+        segments = svg_paths.simplified(svg_paths.parse(shape.attrib["d"]), FLAT)
         identity = (
             svg_paths.write(segments, FINE_DIGITS),
             ";".join(f"{name}:{value}" for name, value in sorted(look.items())),
         )
         return self.names.setdefault(identity, f"{self.prefix}m{len(self.names):x}")
 
-    def elements(self):
+    def elements(self) -> Iterator[ET.Element]:
         """Yield the definition of each marker."""
         for (d, look), name in self.names.items():
             marker = ET.Element("marker", {"id": name})
@@ -139,35 +141,35 @@ class _Markers:
             yield marker
 
 
-def _marks(run: list[Any], name: str):
+def _marks(run: list[ET.Element], name: str) -> ET.Element:
     """Return a path that bears a marker at each place of a run of uses.
 
     It ends twice in the last place, so that markers at its start and between stand at each place once.
     """
-    places = [(float(use.get("x")), float(use.get("y"))) for use in run]
+    places = [(float(use.attrib["x"]), float(use.attrib["y"])) for use in run]
     path = ET.Element("path", {"d": svg_paths.through(places, DIGITS), "marker-start": f"url(#{name})"})
     if len(run) > 1:
         path.set("marker-mid", f"url(#{name})")
-    if run[0].get("clip-path"):
-        path.set("clip-path", run[0].get("clip-path"))
+    if clip := run[0].get("clip-path"):
+        path.set("clip-path", clip)
     return path
 
 
-def _merged(run: list[Any]):
+def _merged(run: list[ET.Element]) -> ET.Element:
     """Return one element for a run of elements: the first, with the paths of all, its coordinates shortened."""
     first = run[0]
     if first.tag == "path":
-        first.set("d", " ".join(element.get("d") for element in run))
+        first.set("d", " ".join(element.attrib["d"] for element in run))
     for element in first.iter():
         if "d" in element.attrib:
-            element.set("d", _short(svg_paths.parse(element.get("d"))))
+            element.set("d", _short(svg_paths.parse(element.attrib["d"])))
         _round(element)
         if _TURN_BY_NOTHING.fullmatch(element.get("transform", "")):
             del element.attrib["transform"]
     return first
 
 
-def _short(segments: list[Any]) -> str:
+def _short(segments: list[svg_paths.Segment]) -> str:
     """Return a path shortened; a curve, or a polyline of many vertices, on the finer grid."""
     fewer = svg_paths.simplified(segments, FLAT)
     strokes = sum(command == "M" for command, _ in fewer)
@@ -177,12 +179,13 @@ def _short(segments: list[Any]) -> str:
 def _round(element: ET.Element) -> None:
     for key in ("x", "y", "width", "height", "transform"):
         if key in element.attrib:
-            element.set(key, _NUMBER.sub(lambda number: f"{round(float(number[0]), FINE_DIGITS):g}", element.get(key)))
+            value = element.attrib[key]
+            element.set(key, _NUMBER.sub(lambda number: f"{round(float(number[0]), FINE_DIGITS):g}", value))
 
 
-def _clipped_together(elements: list[Any]) -> list[Any]:
+def _clipped_together(elements: list[ET.Element]) -> list[ET.Element]:
     """Say a clip path that neighbours share once, on a group around them."""
-    found = []
+    found: list[ET.Element] = []
     for clip, run in groupby(elements, lambda element: element.get("clip-path")):
         members = list(run)
         if clip and len(members) > 1:

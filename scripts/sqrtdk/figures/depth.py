@@ -108,12 +108,12 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     return Description((Sentence("caption", values),), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _ends(table: pd.DataFrame, measure: str, rule: str, name: str):
+def _ends(table: pd.DataFrame, measure: str, rule: str, name: str) -> selection.Ends | None:
     rows = table[(table["measure"] == measure) & (table["scaling"] == rule) & (table["stack"] == name)]
     return selection.ends(rows, "layer")
 
 
-def _move(ends: pd.DataFrame) -> object:
+def _move(ends: selection.Ends) -> object:
     move = speaking.move(ends, "layer", small=0.05)
     if ends[0]["layer"] == ends[1]["layer"]:
         return move
@@ -125,11 +125,11 @@ def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     for rule in style.scalings(table["scaling"]):
         for measure in _MEASURES:
             moves = {name: _ends(table, measure, rule, name) for name in selection.order(table["stack"])}
-            told = tuple(
+            moved = tuple(
                 Sentence("alt.stack", {"name": name, "move": _move(ends)}) for name, ends in moves.items() if ends
             )
-            if told:
-                values = {"rule": speaking.rule(rule), "parts": Listing(told, "semicolon")}
+            if moved:
+                values = {"rule": speaking.rule(rule), "parts": Listing(moved, "semicolon")}
                 parts.append(Sentence(f"alt.{measure}", values))
     return Sentence("alt.all", {"first": str(table["layer"].min())}), *parts
 

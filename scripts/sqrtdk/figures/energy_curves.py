@@ -10,6 +10,7 @@ from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
 
@@ -23,7 +24,7 @@ def chosen(table: pd.DataFrame, wanted: tuple[int, ...]) -> list[int]:
     return sorted({nearest(table["n_keys"], n) for n in wanted})
 
 
-def points(table: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...]):
+def points(table: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...]) -> pd.DataFrame:
     """Return the simulated rows of these numbers of keys and measures with 95 % intervals, not below 0."""
     rows = table[table["n_keys"].isin(n_keys) & table["measure"].isin(measures)].sort_values(KEY, ignore_index=True)
     rows["trusted"] = selection.truth(rows["trusted"])
@@ -32,7 +33,7 @@ def points(table: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...]):
     return rows.drop(columns=["exact", "hot", "frozen", "hazard", "precise"])
 
 
-def lines(curves: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...], low: float, high: float):
+def lines(curves: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...], low: float, high: float) -> pd.DataFrame:
     """Return the curves between two values of s, thinned and to five digits, which is what a drawing shows."""
     rows = curves[curves["n_keys"].isin(n_keys) & curves["measure"].isin(measures)].sort_values(KEY)
     rows = rows[(rows["logit_std"] >= low) & (rows["logit_std"] <= high)]
@@ -42,7 +43,7 @@ def lines(curves: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...], lo
     return rows
 
 
-def curve(curves: pd.DataFrame, n_keys: int, measure: str, column: str = "exact"):
+def curve(curves: pd.DataFrame, n_keys: int, measure: str, column: str = "exact") -> tuple[np.ndarray, np.ndarray]:
     """Return (s, values) of one curve, where it has values."""
     rows = curves[(curves["n_keys"] == n_keys) & (curves["measure"] == measure) & curves[column].notna()]
     rows = rows.sort_values("logit_std")
@@ -76,7 +77,7 @@ def peak(curves: pd.DataFrame, n_keys: int, measure: str) -> tuple[float, float]
     return float(s[top] * np.exp(-b / (2 * a))), float(c - b * b / (4 * a))
 
 
-def spread_axis(axes: Axes, spreads, label: str | None) -> None:
+def spread_axis(axes: Axes, spreads: pd.Series, label: str | None) -> None:
     """Make the horizontal axis a log axis of s, with ticks at powers of 8 where there is one."""
     panels.d_k_axis(axes, spreads, label)
     low, high = axes.get_xlim()

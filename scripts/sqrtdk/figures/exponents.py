@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
@@ -45,7 +45,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table.merge(_ranges(frames["spread_laws"]), on="ensemble", how="left", validate="one_to_one")
 
 
-def _ranges(laws):
+def _ranges(laws: pd.DataFrame) -> pd.DataFrame:
     """Return the exponent of the interquartile range of each ensemble, of large d_k where that can be estimated."""
     names = {"estimate": "range_exponent", "se": "range_exponent_se", "d_k_min": "range_d_k_min"}
     if laws.empty:
@@ -91,7 +91,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _refuse(axes: Axes, place: Any, row: Any) -> None:
+def _refuse(axes: Axes, place: int, row: Any) -> None:
     """Say in the row why there is no exponent."""
     words = "not estimable"
     if row.reason == row.reason:
@@ -102,7 +102,7 @@ def _refuse(axes: Axes, place: Any, row: Any) -> None:
     text.set(linespacing=0.95, in_layout=False)
 
 
-def _draw_references(axes: Axes, height, table: pd.DataFrame) -> None:
+def _draw_references(axes: Axes, height: float, table: pd.DataFrame) -> None:
     """Draw a vertical line of reference, broken where a row holds words."""
     rows = [place for place, estimable in enumerate(table["estimable"]) if estimable]
     x, y = [], []
@@ -112,7 +112,9 @@ def _draw_references(axes: Axes, height, table: pd.DataFrame) -> None:
     axes.plot(x, y, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
 
 
-def _draw_row(axes: Axes, place: Any, look: Look, estimate: float, bars, exact: Any) -> None:
+def _draw_row(
+    axes: Axes, place: int, look: Look, estimate: float, bars: tuple[float, ...], exact: float | None
+) -> None:
     low, high, all_low, all_high = bars
     for ends, width in (((all_low, all_high), 0.9), ((low, high), 2.4)):
         axes.plot(ends, [place, place], color=look.colour, linewidth=width, solid_capstyle="butt", label="_intervals")
@@ -148,7 +150,7 @@ def _number_column(axes: Axes, table: pd.DataFrame) -> None:
     twin.spines["right"].set_visible(False)
 
 
-def _limits(left, right, table: pd.DataFrame) -> None:
+def _limits(left: Axes, right: Axes, table: pd.DataFrame) -> None:
     from matplotlib.ticker import MaxNLocator
 
     shown = selection.finite(table.loc[table["estimable"], ["estimate", "all_low", "all_high", "exact"]])
@@ -165,16 +167,16 @@ def _limits(left, right, table: pd.DataFrame) -> None:
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    told = table[table["estimable"]]
-    reading = (*_one(told), *_exact(told), *_refused(table))
-    return Description(_caption(told), _alt(table), reading, (Sentence("caveat"),))
+    fitted = table[table["estimable"]]
+    reading = (*_linear(fitted), *_exact(fitted), *_refused(table))
+    return Description(_caption(fitted), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _caption(told) -> tuple[Sentence, ...]:
-    all_of_it = Sentence("caption.all", {"n": numbers.count(len(told))})
-    if told.empty:
+def _caption(fitted: pd.DataFrame) -> tuple[Sentence, ...]:
+    all_of_it = Sentence("caption.all", {"n": numbers.count(len(fitted))})
+    if fitted.empty:
         return (all_of_it,)
-    fits = {"points": speaking.span(told["n_points"]), "d_k": numbers.count(told["d_k_min"].min())}
+    fits = {"points": speaking.span(fitted["n_points"]), "d_k": numbers.count(fitted["d_k_min"].min())}
     return all_of_it, Sentence("caption.fits", fits)
 
 
@@ -182,13 +184,13 @@ def _values(row: Any) -> dict[str, str]:
     return {"label": style.ensemble_label(row.ensemble), "value": numbers.with_error(row.estimate, row.se)}
 
 
-def _farthest(rows: pd.DataFrame, distance) -> Listing:
+def _farthest(rows: pd.DataFrame, distance: pd.Series) -> Listing:
     """Return ensembles with their exponents, by falling distance."""
     rows = rows.loc[distance[rows.index].abs().sort_values(ascending=False, kind="stable").index]
     return speaking.few(Sentence("estimate", _values(row)) for row in rows.itertuples())
 
 
-def _alt(table: pd.DataFrame):
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     parts = []
     for row in table.itertuples():
         if row.estimable and row.exact == row.exact:
@@ -201,28 +203,28 @@ def _alt(table: pd.DataFrame):
     return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _one(told):
+def _linear(fitted: pd.DataFrame) -> Iterator[Sentence]:
     """Say whose interval holds the exponent 1, and whose does not."""
-    if told.empty:
+    if fitted.empty:
         yield Sentence("reading.none")
         return
-    holds = selection.covers(told["ci_low"], told["ci_high"], 1.0)
+    holds = selection.covers(fitted["ci_low"], fitted["ci_high"], 1.0)
     if holds.any():
-        yield Sentence("reading.one.holds", {"names": speaking.few(selection.labels(told["ensemble"][holds]))})
+        yield Sentence("reading.one.holds", {"names": speaking.few(selection.labels(fitted["ensemble"][holds]))})
     if not holds.all():
-        parts = _farthest(told[~holds], told["estimate"] - 1)
+        parts = _farthest(fitted[~holds], fitted["estimate"] - 1)
         yield Sentence(f"reading.one.{'rest' if holds.any() else 'nowhere'}", {"parts": parts})
 
 
-def _exact(told):
+def _exact(fitted: pd.DataFrame) -> Iterator[Sentence]:
     """Say whose intervals hold the exact exponent."""
-    told = told[told["exact"].notna()]
-    inside = selection.covers(told["ci_low"], told["ci_high"], told["exact"])
-    yield speaking.coverage(int(inside.sum()), len(told), Sentence("quantity"), "shared.fits")
+    fitted = fitted[fitted["exact"].notna()]
+    inside = selection.covers(fitted["ci_low"], fitted["ci_high"], fitted["exact"])
+    yield speaking.coverage(int(inside.sum()), len(fitted), Sentence("quantity"), "shared.fits")
     if not inside.all():
-        z = (told["estimate"] - told["exact"]) / told["se"]
-        yield Sentence("reading.outside", {"parts": _farthest(told[~inside], z)})
-        beyond = told[~selection.covers(told["all_low"], told["all_high"], told["exact"])]
+        z = (fitted["estimate"] - fitted["exact"]) / fitted["se"]
+        yield Sentence("reading.outside", {"parts": _farthest(fitted[~inside], z)})
+        beyond = fitted[~selection.covers(fitted["all_low"], fitted["all_high"], fitted["exact"])]
         if len(beyond):
             yield Sentence("reading.beyond", {"parts": _farthest(beyond, z)})
         else:
@@ -237,7 +239,7 @@ def _range(row: Any) -> dict[str, Sentence]:
     return {"range": Sentence("range", {"value": spelled, "d_k": numbers.count(row.range_d_k_min)})}
 
 
-def _refused(table: pd.DataFrame):
+def _refused(table: pd.DataFrame) -> Iterator[Sentence]:
     parts = []
     for row in table[~table["estimable"]].itertuples():
         label, reason = style.ensemble_label(row.ensemble), [Phrase(row.reason)] if row.reason == row.reason else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
@@ -153,7 +153,7 @@ def _alt(table: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
             part = rows[rows["measure"] == measure]
             if len(part):
                 first, last = (
-                    numbers.with_error(one["estimate"], one["se"]) for _, one in part.iloc[[0, -1]].iterrows()
+                    numbers.with_error(row["estimate"], row["se"]) for _, row in part.iloc[[0, -1]].iterrows()
                 )
                 moves.append(Sentence(f"alt.{measure}", {"first": first, "last": last}))
         parts.append(Sentence("alt.at", {"n": numbers.count(n), "moves": Listing(tuple(moves))}))
@@ -178,11 +178,11 @@ def _halves(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     return (Sentence("reading.halves", {"parts": Listing(tuple(parts))}),) if parts else ()
 
 
-def _marks(curves: pd.DataFrame, n_keys: list[int]):
+def _marks(curves: pd.DataFrame, n_keys: list[int]) -> Iterator[Sentence]:
     """Say what the scaled and the unscaled spread mean for each number of keys."""
     for spread, key in ((_SCALED, "scaled"), (_UNSCALED, "unscaled")):
-        found = {n: energy_curves.value(curves, n, "participation_ratio", spread) for n in n_keys}
-        found = {n: x for n, x in found.items() if x is not None}
+        curve = {n: energy_curves.value(curves, n, "participation_ratio", spread) for n in n_keys}
+        found = {n: x for n, x in curve.items() if x is not None}
         if not found:
             continue
         frozen = [n for n, x in found.items() if x > 0.5]
@@ -192,8 +192,8 @@ def _marks(curves: pd.DataFrame, n_keys: list[int]):
             for n, x in found.items()
         ]
         values = {"spread": f"{spread:g}", "parts": Listing(tuple(parts))}
-        values["verdict"] = Sentence(f"reading.frozen.{verdict}", {"n_keys": speaking.counts(frozen)})
-        yield Sentence(f"reading.{key}", values)
+        told = Sentence(f"reading.frozen.{verdict}", {"n_keys": speaking.counts(frozen)})
+        yield Sentence(f"reading.{key}", values | {"verdict": told})
 
 
 def _misses(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:

@@ -28,11 +28,11 @@ _LOWEST = 1e-9
 _VANISHED = "below_1e-3"
 
 
-def _shown(values: Any, wanted: float) -> list[int]:
-    return sorted({nearest(values, one) for one in wanted})
+def _shown(values: pd.Series, wanted: tuple[int, ...]) -> list[int]:
+    return sorted({nearest(values, value) for value in wanted})
 
 
-def _cells(frames: Mapping[str, pd.DataFrame]):
+def _cells(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the statistics of the ensemble in front at the widths and numbers of keys that are shown."""
     table = frames["gradient_distribution"]
     if table.empty:
@@ -108,9 +108,9 @@ def _curve(axes: Axes, part: pd.DataFrame, look: Look) -> None:
         axes.plot([rms], [height], linestyle="none", marker=look.marker, markersize=6, color=look.colour, label="_rms")
 
 
-def _energies(axes: Axes, found) -> None:
+def _energies(axes: Axes, energies: list[tuple[str, pd.Series | None]]) -> None:
     """Write, for each rule, the share of energy in the top tenth of the rows."""
-    lines = [(rule, row) for rule, row in found if row is not None and row["estimate"] == row["estimate"]]
+    lines = [(rule, row) for rule, row in energies if row is not None and row["estimate"] == row["estimate"]]
     if not lines:
         return
     axes.text(0.03, 0.96, "energy in top 10 % of rows", transform=axes.transAxes, va="top", fontsize="x-small")
@@ -149,7 +149,9 @@ def _legend(figure: Figure, rules: Sequence[str]) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
 
 
-def _statistic(statistics, rule: str, n: int, d_k: int, name: str, measure: str = _MEASURE):
+def _statistic(
+    statistics: pd.DataFrame, rule: str, n: int, d_k: int, name: str, measure: str = _MEASURE
+) -> pd.Series | None:
     rows = statistics[
         (statistics["measure"] == measure)
         & (statistics["scaling"] == rule)
@@ -169,7 +171,7 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     return Description((Sentence("caption", values),), _alt(table, statistics), reading, (Sentence("caveat"),))
 
 
-def _below(row: Any) -> object:
+def _below(row: pd.Series) -> object:
     """Spell a share of rows below a threshold, or its bound where no row, or every row, is."""
     if row["estimate"] == 0:
         return Sentence("below.less", {"bound": f"{numbers.significant(100 * row['high'], 2)} %"})
@@ -178,13 +180,13 @@ def _below(row: Any) -> object:
     return _share(row)
 
 
-def _share(row: Any) -> str:
+def _share(row: pd.Series) -> str:
     if row["se"] == row["se"]:
         return f"{numbers.with_error(100 * row['estimate'], 100 * row['se'])} %"
     return numbers.percent(row["estimate"])
 
 
-def _energy(row: Any) -> object:
+def _energy(row: pd.Series) -> object:
     return _share(row) if row["estimate"] == row["estimate"] else Sentence("no_energy")
 
 
@@ -194,7 +196,7 @@ def _places(table: pd.DataFrame) -> list[tuple[int, int, dict[str, Any]]]:
     return [(n, d_k, {"n": numbers.count(n), "d_k": numbers.count(d_k)}) for n, d_k in places]
 
 
-def _alt(table: pd.DataFrame, statistics) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame, statistics: pd.DataFrame) -> tuple[Sentence, ...]:
     every = style.scalings(table["scaling"])
     rules, parts = [rule for rule in every if rule in (_UNSCALED, _SCALED)] or every, []
     for n, d_k, place in _places(table):
@@ -209,7 +211,7 @@ def _alt(table: pd.DataFrame, statistics) -> tuple[Sentence, ...]:
     return (Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _reading(table: pd.DataFrame, statistics) -> tuple[Sentence, ...]:
+def _reading(table: pd.DataFrame, statistics: pd.DataFrame) -> tuple[Sentence, ...]:
     if not {_UNSCALED, _SCALED} <= set(table["scaling"]):
         return (Sentence("reading.alone"),)
     parts = []
@@ -228,7 +230,7 @@ def _reading(table: pd.DataFrame, statistics) -> tuple[Sentence, ...]:
     return *lead, *_verdict(*rows), *_query(statistics)
 
 
-def _verdict(plain, scaled) -> tuple[Sentence, ...]:
+def _verdict(plain: pd.Series | None, scaled: pd.Series | None) -> tuple[Sentence, ...]:
     """Say whether the unscaled rows hold their gradient more unevenly, at the largest width and number of keys."""
     if plain is None or scaled is None or not abs(plain["estimate"] - scaled["estimate"]) >= 0:
         return ()
@@ -241,7 +243,7 @@ def _verdict(plain, scaled) -> tuple[Sentence, ...]:
     return (Sentence(f"reading.verdict.{verdict}"),)
 
 
-def _query(statistics) -> tuple[Sentence, ...]:
+def _query(statistics: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say the same of the gradient that reaches the query, at the widest and longest."""
     n, d_k = max(statistics["n_keys"]), max(statistics["d_k"])
     found = [_statistic(statistics, rule, n, d_k, _VANISHED, "grad_query") for rule in (_UNSCALED, _SCALED)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -23,9 +23,10 @@ INPUTS = ("gradient_magnitude", "gradient_crossovers", "gradient_decomposition")
 
 _MEASURES = ("grad_logits", "grad_query")
 _WORDS = {"grad_logits": "logits", "grad_query": "query"}
+_COLUMNS = ("rms", "median")
 _WANTED = 64
 _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
-_CROSS = {"marker": "X", "markersize": 5.5, "color": style.INK, "markeredgecolor": "white", "markeredgewidth": 0.6}
+_CROSS: dict[str, Any] = dict(marker="X", markersize=5.5, color=style.INK, markeredgecolor="white", markeredgewidth=0.6)
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -42,7 +43,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = table.rename(columns={"estimate": "rms", "se": "rms_se"}).drop(
         columns=["trusted", "precise"], errors="ignore"
     )
-    half = {name: intervals.half_width(table[f"{name}_se"], table["n_blocks"]) for name in ("rms", "median")}
+    half = {name: intervals.half_width(table[f"{name}_se"], table["n_blocks"]) for name in _COLUMNS}
     table["rms_low"], table["rms_high"] = table["rms"] - half["rms"], table["rms"] + half["rms"]
     # Medians of rows that span decades err by a factor, and their error is that of the logarithm.
     factor = np.exp((half["median"] / table["median"].where(table["median"] > 0)).clip(upper=50))
@@ -84,7 +85,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _crossings(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> dict[str, Any]:
+def _crossings(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> dict[tuple[str, str, int], dict[str, Any]]:
     """Return (measure, quantity, n_keys) -> row of the table of crossovers, for the ensemble that is shown."""
     rows = frames["gradient_crossovers"]
     if rows.empty:
@@ -93,11 +94,11 @@ def _crossings(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> dict[
     return {(row["measure"], row["quantity"], row["n_keys"]): row for row in rows}
 
 
-def _crosses(row: Any) -> bool:
+def _crosses(row: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
     return row is not None and row["d_k_star"] == row["d_k_star"]
 
 
-def _draw_crossing(axes: Axes, row: Any, cells: pd.DataFrame) -> None:
+def _draw_crossing(axes: Axes, row: dict[str, Any] | None, cells: pd.DataFrame) -> None:
     """Mark where the unscaled median falls below the scaled one, at the height of the scaled."""
     import numpy as np
 
@@ -153,14 +154,14 @@ def _legend(figure: Figure, rules: Sequence[str], crossing: bool) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
-def _at(table: pd.DataFrame, measure: str, rule: str, n: int, d_k: int):
+def _at(table: pd.DataFrame, measure: str, rule: str, n: int, d_k: int) -> pd.Series | None:
     rows = table[
         (table["measure"] == measure) & (table["scaling"] == rule) & (table["n_keys"] == n) & (table["d_k"] == d_k)
     ]
     return rows.iloc[0] if len(rows) else None
 
 
-def _pair(table: pd.DataFrame, measure: str, n: int, d_k: int, column: str):
+def _pair(table: pd.DataFrame, measure: str, n: int, d_k: int, column: str) -> tuple[pd.Series, pd.Series] | None:
     """Return the rows of the unscaled and the 1/√d_k rule, or None where one has no size to compare."""
     plain, scaled = (_at(table, measure, rule, n, d_k) for rule in (_UNSCALED, _SCALED))
     if plain is None or scaled is None or not scaled[column] > 0 or not plain[column] >= 0:
@@ -168,7 +169,7 @@ def _pair(table: pd.DataFrame, measure: str, n: int, d_k: int, column: str):
     return plain, scaled
 
 
-def _compared(pair, column: str) -> Sentence:
+def _compared(pair: tuple[pd.Series, pd.Series], column: str) -> Sentence:
     """Say how many times larger or smaller than the scaled size the unscaled one is."""
     plain, scaled = pair
     values = {"plain": _size(plain, column), "scaled": _size(scaled, column)}
@@ -181,11 +182,11 @@ def _compared(pair, column: str) -> Sentence:
     return Sentence(f"compared.{_ORDERS[order]}", values | {"factor": factor})
 
 
-def _size(row: Any, column: str) -> str:
+def _size(row: pd.Series, column: str) -> str:
     return numbers.with_error(row[column], row[f"{column}_se"])
 
 
-def _order(plain, scaled, column: str) -> int:
+def _order(plain: pd.Series, scaled: pd.Series, column: str) -> int:
     """Return 1, -1 or 0: larger, smaller, or the same within three standard errors."""
     difference = plain[column] - scaled[column]
     if abs(difference) <= selection.noise(plain[f"{column}_se"], scaled[f"{column}_se"]):
@@ -218,9 +219,9 @@ def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
         for rule in style.scalings(table["scaling"]):
             row = _at(table, measure, rule, n, d_k)
             if row is not None:
-                values = {"measure": Sentence(f"shared.measures.{measure}"), "rule": speaking.rule(rule)}
-                values |= {column: _size(row, column) for column in ("rms", "median")}
-                parts.append(Sentence("alt.size", values))
+                names = {"measure": Sentence(f"shared.measures.{measure}"), "rule": speaking.rule(rule)}
+                sizes = {column: _size(row, column) for column in _COLUMNS}
+                parts.append(Sentence("alt.size", {**names, **sizes}))
     values = {"d_k": numbers.count(d_k), "n": numbers.count(n), "parts": Listing(tuple(parts), "semicolon")}
     return (Sentence("alt.all", values),)
 
@@ -231,9 +232,9 @@ def _reading(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[S
     d_k, n = nearest(table["d_k"], _WANTED), nearest(table["n_keys"], _WANTED)
     parts = []
     for measure in _MEASURES:
-        pairs = {column: _pair(table, measure, n, d_k, column) for column in ("rms", "median")}
-        if all(pairs.values()):
-            compared = {column: _compared(pair, column) for column, pair in pairs.items()}
+        pairs = ((column, _pair(table, measure, n, d_k, column)) for column in _COLUMNS)
+        compared = {column: _compared(pair, column) for column, pair in pairs if pair}
+        if len(compared) == len(_COLUMNS):
             parts.append(Sentence(f"reading.{measure}", compared))
     values = {"d_k": numbers.count(d_k), "n": numbers.count(n), "parts": Listing(tuple(parts), "semicolon")}
     lead = (Sentence("reading.all", values),) if parts else ()
@@ -242,17 +243,17 @@ def _reading(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[S
 
 def _stories(table: pd.DataFrame, d_k: int) -> tuple[Sentence, ...]:
     """Say at which numbers of keys root mean square and median agree about the query, and at which they do not."""
-    found = {}
+    found: dict[tuple[int, ...], list[int]] = {}
     for n in sorted(selection.order(table["n_keys"])):
-        pairs = [_pair(table, "grad_query", n, d_k, column) for column in ("rms", "median")]
-        if all(pairs):
-            orders = tuple(_order(*pair, column) for pair, column in zip(pairs, ("rms", "median"), strict=True))
-            found.setdefault(orders, []).append(n)
+        pairs = ((column, _pair(table, "grad_query", n, d_k, column)) for column in _COLUMNS)
+        signs = tuple(_order(*pair, column) for column, pair in pairs if pair)
+        if len(signs) == len(_COLUMNS):
+            found.setdefault(signs, []).append(n)
     stories = []
     for (rms, median), n_keys in found.items():
-        orders = {name: Sentence(f"orders.{_ORDERS[one]}") for name, one in (("rms", rms), ("median", median))}
+        orders = {name: Sentence(f"orders.{_ORDERS[sign]}") for name, sign in (("rms", rms), ("median", median))}
         kind = "both" if rms == median else "few" if rms > 0 > median else "apart"
-        stories.append(Sentence(f"reading.story.{kind}", orders | {"n_keys": speaking.counts(n_keys)}))
+        stories.append(Sentence(f"reading.story.{kind}", {**orders, "n_keys": speaking.counts(n_keys)}))
     values = {"d_k": numbers.count(d_k), "stories": Listing(tuple(stories), "semicolon")}
     return (Sentence("reading.stories", values),) if stories else ()
 
@@ -293,5 +294,5 @@ def _falling(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> Sentenc
     return Sentence(f"reading.falling.{'both' if places['rms'].items else 'median'}", places)
 
 
-def _star(row: Any) -> str:
+def _star(row: dict[str, Any]) -> str:
     return numbers.with_error(row["d_k_star"], (row["ci_high"] - row["ci_low"]) / (2 * intervals.NORMAL))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ def alike(table: pd.DataFrame, column: str = "exact") -> list[list[str]]:
     return [members for _, members in groups]
 
 
-def _agree(one: float, other: float) -> bool:
-    return abs(one - other) <= _SAME * abs(other)
+def _agree(value: float, other: float) -> bool:
+    return abs(value - other) <= _SAME * abs(other)
 
 
-def end_slope(d_k: int, values: Any) -> float | None:
+def end_slope(d_k: Iterable[int], values: Iterable[float]) -> float | None:
     """Return the slope of ln values against ln d_k between the two widest heads that have one."""
     pairs = sorted((width, value) for width, value in zip(d_k, values, strict=True) if value > 0)
     if len(pairs) < 2:
@@ -57,6 +58,5 @@ def kinds(table: pd.DataFrame) -> dict[str, str]:
         if not (values > 0).any():
             continue
         slope = end_slope(cells["d_k"], values)
-        flat = slope is None or abs(slope - 1) <= _FLAT
-        found[name] = PROPORTIONAL if flat else FASTER if slope > 1 else SLOWER
+        found[name] = PROPORTIONAL if slope is None or abs(slope - 1) <= _FLAT else FASTER if slope > 1 else SLOWER
     return found

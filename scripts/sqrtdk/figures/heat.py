@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 DARK, LIGHT = "#151515", "#fafafa"
 """Ink on light and on dark colours of the map: fixed, because the map does not follow the page either."""
 
@@ -24,7 +26,7 @@ def ink(position: float) -> str:
     return DARK if position > 0.55 else LIGHT
 
 
-def bar(figure: Figure, axes: Axes, edges: list[float], label: str, spell) -> None:
+def bar(figure: Figure, axes: Axes, edges: list[float], label: str, spell: Callable[[float], str]) -> None:
     """Draw a horizontal bar of the colours between these edges, each edge with its value."""
     for i, colour in enumerate(colours(len(edges) - 1)):
         axes.axvspan(i, i + 1, color=colour, linewidth=0)

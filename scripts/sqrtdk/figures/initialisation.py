@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Look
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -68,7 +69,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _label(row: Any) -> str:
+def _label(row: dict[str, Any]) -> str:
     from sqrtdk.studies.initialisation import LABELS
 
     return LABELS.get((row["group"], row["scheme"]), str(row["scheme"]))
@@ -84,7 +85,7 @@ def _rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _draw_row(axes: Axes, place: int, cells: list[dict[str, Any]], widths: dict[str, Any]) -> None:
+def _draw_row(axes: Axes, place: int, cells: list[dict[str, Any]], widths: dict[int, Look]) -> None:
     for order, cell in enumerate(cells):
         look = widths[cell["d_k"]]
         y = place + (0.16 * (2 * order - len(cells) + 1) if len(cells) > 1 else 0)
@@ -140,7 +141,7 @@ def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     return Sentence("caption.all", values), *error
 
 
-def _spelled(cell) -> str:
+def _spelled(cell: dict[str, Any]) -> str:
     return numbers.with_error(cell["estimate"], cell["se"])
 
 
@@ -148,20 +149,20 @@ def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     parts = []
     for name in _GROUPS:
         rows = _rows(table[table["group"] == name])
-        told = tuple(
+        lines = tuple(
             Sentence("alt.row", {"label": label, "values": Listing(tuple(map(_spelled, cells)))})
             for label, cells in rows.items()
         )
-        if told:
-            parts.append(Sentence(f"alt.{name}", {"parts": Listing(told, "semicolon")}))
+        if lines:
+            parts.append(Sentence(f"alt.{name}", {"parts": Listing(lines, "semicolon")}))
     return Sentence("alt.all"), *parts
 
 
-def _near(cell) -> bool:
+def _near(cell: dict[str, Any]) -> bool:
     return 1 / _NEAR <= cell["estimate"] <= _NEAR
 
 
-def _weights(table: pd.DataFrame):
+def _weights(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say which initial weights give logits of standard deviation 1."""
     rows = {label: cells[0] for label, cells in _rows(table[table["group"] == "weights"]).items()}
     if not rows:
@@ -187,7 +188,7 @@ def _inputs(table: pd.DataFrame) -> tuple[Sentence, ...]:
     return (Sentence("reading.inputs.far", {"parts": Listing(tuple(parts))}),)
 
 
-def _heads(table: pd.DataFrame):
+def _heads(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say which rules for normalised queries and keys give the same spread at every width."""
     rows = _rows(table[table["group"] == "heads"])
     rows = {label: cells for label, cells in rows.items() if len(cells) > 1}

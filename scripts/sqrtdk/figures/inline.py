@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 
 from sqrtdk.figures import compact, style
 
@@ -56,7 +57,7 @@ def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = Non
         element.tag = element.tag.rpartition("}")[2]
     compact.order_axes(root)
     referred = set(_TARGET.findall(svg_text))
-    found = [element.get("id") for element in root.iter() if element.get("id") in referred]
+    found = [own for element in root.iter() if (own := element.get("id", "")) in referred]
     prefix = sheet.prefix()
     ids = {own: f"{prefix}{number:x}" for number, own in enumerate(dict.fromkeys(found))}
     for element in root.iter():
@@ -117,7 +118,7 @@ def _localise(element: ET.Element, ids: dict[str, str]) -> None:
     element.attrib.update(attributes)
 
 
-def _declarations(text: str, ids: dict[str, str]):
+def _declarations(text: str, ids: dict[str, str]) -> Iterator[str]:
     for declaration in filter(None, map(str.strip, text.split(";"))):
         name, _, value = declaration.partition(":")
         value = value.strip()

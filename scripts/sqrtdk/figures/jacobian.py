@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import energy_curves, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -88,11 +88,11 @@ def _series(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
     ends = simulated[["low", "high"]].where(simulated["high"] - simulated["low"] > _HIDDEN * simulated["estimate"])
     for trusted in (True, False):
         part = simulated["trusted"] == trusted
-        columns = (simulated.loc[part, column] for column in ("logit_std", "estimate"))
-        panels.points(axes, *columns, ends.loc[part, "low"], ends.loc[part, "high"], look, hollow=not trusted, size=3)
+        x, y = (simulated.loc[part, column] for column in ("logit_std", "estimate"))
+        panels.points(axes, x, y, ends.loc[part, "low"], ends.loc[part, "high"], look, hollow=not trusted, size=3)
 
 
-def _heights(axes: Axes, values: Any, least_top: float) -> None:
+def _heights(axes: Axes, values: pd.Series, least_top: float) -> None:
     """Keep the panel to what can be read: far down the median only goes on falling."""
     seen = selection.finite(values.to_frame())
     seen = seen[seen > 0]
@@ -103,7 +103,7 @@ def _heights(axes: Axes, values: Any, least_top: float) -> None:
         axes.yaxis.set_minor_formatter(lambda *_: "")
 
 
-def _legend(figure: Figure, looks: Any) -> None:
+def _legend(figure: Figure, looks: dict[int, Look]) -> None:
     handles = [panels.key(look, linestyle="none", label=f"n = {n}") for n, look in looks.items()]
     figure.legend(handles=handles, loc="outside upper center", ncols=4)
     lines = (
@@ -135,12 +135,12 @@ def _caption(points: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     return Sentence("caption.all", values | {"lowest": panels.tick_text(_LOWEST)}), *hollow
 
 
-def _at(points: pd.DataFrame, n: int, measure: str, spread: float):
+def _at(points: pd.DataFrame, n: int, measure: str, spread: float) -> pd.Series | None:
     rows = points[(points["n_keys"] == n) & (points["measure"] == measure) & (points["logit_std"] == spread)]
     return rows.iloc[0] if len(rows) else None
 
 
-def _spelled(row: Any) -> str:
+def _spelled(row: pd.Series) -> str:
     return numbers.with_error(row["estimate"], row["se"])
 
 
@@ -148,8 +148,8 @@ def _alt(points: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     n, parts = n_keys[-1], []
     for measure in _PANELS:
         rows = points[(points["n_keys"] == n) & (points["measure"] == measure)]
-        if len(rows):
-            top, (first, last) = rows.loc[rows["estimate"].idxmax()], selection.ends(rows, "logit_std")
+        if ends := selection.ends(rows, "logit_std"):
+            top, (first, last) = rows.loc[rows["estimate"].idxmax()], ends
             values = {"measure": Sentence(f"measures.{measure}"), "first": _spelled(first), "last": _spelled(last)}
             values |= {"top": _spelled(top), "spread": numbers.significant(top["logit_std"])}
             parts.append(Sentence("alt.measure", values))
@@ -182,13 +182,15 @@ def _opposite(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Compare the norm and the trace at the unscaled and the scaled spread."""
     factors, opposed = [], []
     for n in n_keys:
-        values = {
-            measure: [energy_curves.value(curves, n, measure, s) for s in (_SCALED, _UNSCALED)]
+        sizes = [
+            energy_curves.value(curves, n, measure, s)
             for measure in ("jacobian_frobenius", "jacobian_trace")
-        }
-        if any(x is None for pair in values.values() for x in pair):
+            for s in (_SCALED, _UNSCALED)
+        ]
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes):
             continue
-        norm, trace = (pair[1] / pair[0] for pair in values.values())
+        norm, trace = known[1] / known[0], known[3] / known[2]
         spelled = {"norm": numbers.significant(norm, 2), "trace": numbers.significant(trace, 2)}
         factors.append(Sentence("reading.factor", spelled | {"n": numbers.count(n)}))
         opposed.append((norm > 1) != (trace > 1))
@@ -205,9 +207,9 @@ def _median(points: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     for spread in (_SCALED, _UNSCALED, 2 * _UNSCALED):
         found = {}
         for n in n_keys:
-            pair = [_at(points, n, measure, spread) for measure in ("jacobian_median", "jacobian_frobenius")]
-            if all(row is not None and row["estimate"] > 0 for row in pair):
-                found[n] = pair[0]["estimate"] / pair[1]["estimate"]
+            median, rms = (_at(points, n, measure, spread) for measure in ("jacobian_median", "jacobian_frobenius"))
+            if median is not None and rms is not None and median["estimate"] > 0 and rms["estimate"] > 0:
+                found[n] = median["estimate"] / rms["estimate"]
         if found:
             ratios = [
                 Sentence("reading.ratio", {"ratio": numbers.significant(ratio, 2), "n": numbers.count(n)})

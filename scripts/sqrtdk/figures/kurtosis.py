@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
@@ -92,6 +92,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
 def _heights(axes: Axes, table: pd.DataFrame) -> None:
     """Set limits and decade ticks that fit on an axis linear within ±0.01."""
     import numpy as np
+    from matplotlib.ticker import NullLocator
 
     shown = np.abs(table[["excess_kurtosis", "exact"]].to_numpy(float))
     top = 10.0 ** np.ceil(np.log10(max(np.nanmax(shown), 0.1) * 1.5))
@@ -103,27 +104,21 @@ def _heights(axes: Axes, table: pd.DataFrame) -> None:
     decades = decades[:: -(-len(decades) // 3)]
     axes.set_yticks([-tick for tick in reversed(decades) if -tick >= bottom] + [0, *decades])
     axes.yaxis.set_major_formatter(panels.tick_text)
-    axes.yaxis.set_minor_locator(_no_ticks())
-
-
-def _no_ticks():
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     names = selection.order(table["ensemble"])
-    told = table[table["trusted"] & table["exact"].notna() & (table["excess_kurtosis_se"] > 0)]
-    inside = int(selection.covers(told["low"], told["high"], told["exact"]).sum())
-    covered = speaking.coverage(inside, len(told), Sentence("quantity"), "shared.cells")
+    known = table[table["trusted"] & table["exact"].notna() & (table["excess_kurtosis_se"] > 0)]
+    inside = int(selection.covers(known["low"], known["high"], known["exact"]).sum())
+    covered = speaking.coverage(inside, len(known), Sentence("quantity"), "shared.cells")
     reading = (*_normality(table, names), covered)
     return Description(tuple(_caption(table, names)), _alt(table, names), reading, tuple(_caveat(table)))
 
 
-def _caption(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame, names: Sequence[str]) -> Iterator[Sentence]:
     values = {
         "ensembles": speaking.counted(len(names), "shared.ensembles"),
         "scores": speaking.span(table["n_scores"]),
@@ -135,7 +130,7 @@ def _caption(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
         yield Sentence("caption.error", {"worst": numbers.significant(worst, 2)})
 
 
-def _alt(table: pd.DataFrame, names: Sequence[str]):
+def _alt(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
     parts = []
     for name in names:
         cells = table[(table["ensemble"] == name) & table["excess_kurtosis"].notna()]
@@ -146,12 +141,12 @@ def _alt(table: pd.DataFrame, names: Sequence[str]):
     return (Sentence("alt", values),)
 
 
-def _best(table: pd.DataFrame):
+def _best(table: pd.DataFrame) -> pd.Series:
     """Return the excess kurtosis to judge by: the exact one, or the trusted estimate where there is none."""
     return table["exact"].where(table["exact"].notna(), table["excess_kurtosis"].where(table["trusted"]))
 
 
-def _normality(table: pd.DataFrame, names: Sequence[str]):
+def _normality(table: pd.DataFrame, names: Sequence[str]) -> Iterator[Sentence]:
     """Name the width from which on each ensemble is nearly normal, and those that never are, the farthest first."""
     never, reached, widest = [], [], table["d_k"].max()
     for name in names:
@@ -175,7 +170,7 @@ def _normality(table: pd.DataFrame, names: Sequence[str]):
         yield Sentence(f"reading.never.{'rest' if reached else 'all'}", values | {"parts": parts})
 
 
-def _caveat(table: pd.DataFrame):
+def _caveat(table: pd.DataFrame) -> Iterator[Sentence]:
     untrusted = int((~table["trusted"]).sum())
     if untrusted:
         yield speaking.counted(untrusted, "caveat.untrusted", total=numbers.count(len(table)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -108,7 +108,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         _heights(grid[0][0], table[table["ensemble"].isin(others)])
         for position, (axes, name) in enumerate(zip(grid.flat, others, strict=False)):
             rows = table[table["ensemble"] == name]
-            _draw_one(axes, rows, looks[name], marks.get(name))
+            _draw_small(axes, rows, looks[name], marks.get(name))
             below = position + n_columns >= len(others)
             panels.d_k_axis(axes, table["d_k"], "dₖ" if below else None, most=2)
             axes.set_xticks([4, 64, 1024] if table["d_k"].max() > 1024 else axes.get_xticks())
@@ -118,7 +118,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _draw_flat(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
+def _draw_flat(axes: Axes, table: pd.DataFrame, looks: dict[str, Look], flat: list[str]) -> None:
     """Draw all ensembles whose exact exponent is 1, moved sideways so that none hides another."""
     panels.reference(axes, 1)
     coloured = _coloured(table)
@@ -145,7 +145,7 @@ def _heights(axes: Axes, table: pd.DataFrame) -> None:
     axes.yaxis.set_major_formatter(panels.tick_text)
 
 
-def _draw_one(axes: Axes, rows: pd.DataFrame, look: Look, mark: float | None) -> None:
+def _draw_small(axes: Axes, rows: pd.DataFrame, look: Look, mark: float | None) -> None:
     panels.reference(axes, 1)
     axes.grid(axis="x", visible=False)
     panels.theory(axes, rows["d_k"], rows["exact"], style.Look("", look.colour, "", style.SOLID), width=1.0)
@@ -173,7 +173,7 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     return Description(tuple(_caption(table)), _alt(table), reading, tuple(_caveat(table)))
 
 
-def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
+def _caption(table: pd.DataFrame) -> Iterator[Sentence]:
     flat, coloured = _constant(table), _coloured(table)
     yield Sentence("caption.all")
     if flat:
@@ -192,11 +192,11 @@ def _ends(rows: pd.DataFrame) -> list[str]:
     return [numbers.with_error(end["exponent"], end["se"]) for end in ends[: len(rows)]]
 
 
-def _exact_ends(rows: pd.DataFrame):
+def _exact_ends(rows: pd.DataFrame) -> pd.Series:
     return rows.dropna(subset="exact").sort_values("d_k")["exact"].iloc[[0, -1]]
 
 
-def _alt(table: pd.DataFrame):
+def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     parts = []
     for name, rows in table.groupby("ensemble", sort=False):
         part = speaking.series(name, _ends(rows))
@@ -206,7 +206,7 @@ def _alt(table: pd.DataFrame):
     return (Sentence("alt.all", values | {"parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _changes(table: pd.DataFrame):
+def _changes(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say whose exact exponent has a crossover, and where."""
     parts = []
     for name, place in _crossovers(table).items():
@@ -217,7 +217,7 @@ def _changes(table: pd.DataFrame):
         yield Sentence("reading.changes", {"parts": Listing(tuple(parts))})
 
 
-def _steady(table: pd.DataFrame):
+def _steady(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say the exact exponent of the others in the end, those far from 1 first."""
     others = table[~table["ensemble"].isin([*_crossovers(table), *_constant(table)]) & table["exact"].notna()]
     ends = {name: _exact_ends(rows).iloc[-1] for name, rows in others.groupby("ensemble", sort=False)}
@@ -229,7 +229,7 @@ def _steady(table: pd.DataFrame):
         yield Sentence("reading.ends", {"parts": speaking.few(parts)})
 
 
-def _ranges(table: pd.DataFrame):
+def _ranges(table: pd.DataFrame) -> Iterator[Sentence]:
     for name, rows in table[table["quantity"] != "variance"].groupby("ensemble", sort=False):
         ends = _ends(rows)
         if ends:
@@ -238,12 +238,12 @@ def _ranges(table: pd.DataFrame):
 
 
 def _covered(table: pd.DataFrame) -> Sentence:
-    told = table[table["exponent"].notna() & table["exact"].notna()]
-    inside = int(selection.covers(told["ci_low"], told["ci_high"], told["exact"]).sum())
-    return speaking.coverage(inside, len(told), Sentence("quantity"), "shared.pairs")
+    known = table[table["exponent"].notna() & table["exact"].notna()]
+    inside = int(selection.covers(known["ci_low"], known["ci_high"], known["exact"]).sum())
+    return speaking.coverage(inside, len(known), Sentence("quantity"), "shared.pairs")
 
 
-def _caveat(table: pd.DataFrame):
+def _caveat(table: pd.DataFrame) -> Iterator[Sentence]:
     yield Sentence("caveat.all")
     missing = int(table["exponent"].isna().sum())
     if missing:

@@ -12,6 +12,8 @@ from sqrtdk.words.numbers import power_of_ten
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 POINTS = "_points"
 """Label of every line whose heights are rows of the figure's data (a leading underscore keeps it out of legends)."""
@@ -21,7 +23,7 @@ LONGEST_TITLE = 16
 _MOST_TICKS = 6
 
 
-def figure(height: float, width: float = style.WIDTH):
+def figure(height: float, width: float = style.WIDTH) -> Figure:
     """Return an empty figure, in inches, laid out without overlaps."""
     from matplotlib.figure import Figure
 
@@ -30,7 +32,7 @@ def figure(height: float, width: float = style.WIDTH):
     return made
 
 
-def statement(text: str):
+def statement(text: str) -> Figure:
     """Return a figure that says, in words, why there is nothing to draw."""
     made = figure(1.2)
     axes = made.add_subplot()
@@ -44,7 +46,7 @@ def short(label: str, most: int = _LONGEST_LABEL) -> str:
     return label if len(label) <= most else label[: most - 1] + "…"
 
 
-def tick_text(value: float, _position=None) -> str:
+def tick_text(value: float, _position: int | None = None) -> str:
     """Spell a tick: plain digits between 0.0001 and 1000, a power of ten beyond."""
     if value == 0:
         return "0"
@@ -155,7 +157,7 @@ def points(
     )
 
 
-def _intervals(axes: Axes, x: np.ndarray, low: float, high: float, look: Look, limits: bool = True) -> None:
+def _intervals(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, look: Look, limits: bool = True) -> None:
     """Draw vertical intervals as one path; without `limits` they do not widen the axis."""
     import numpy as np
     from matplotlib.lines import Line2D
@@ -191,7 +193,7 @@ def theory(axes: Axes, x: np.ndarray, y: np.ndarray, look: Look, width: float = 
         axes.plot(x[there], y[there], color=look.colour, linestyle=look.dash, linewidth=width, label="_theory")
 
 
-def key(look: Look, line: bool = True, hollow: bool = False, **changes):
+def key(look: Look, line: bool = True, hollow: bool = False, **changes: Any) -> Line2D:
     """Return a legend entry for a look."""
     from matplotlib.lines import Line2D
 

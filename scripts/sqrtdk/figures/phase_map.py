@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import heat, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.style import Dash
 from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -74,7 +76,7 @@ def _shown_models(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _simulated(saturation: pd.DataFrame, table: pd.DataFrame):
+def _simulated(saturation: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Return the measured participation of standard normal queries and keys inside the map."""
     if saturation.empty:
         return saturation
@@ -124,7 +126,7 @@ def _bar(figure: Figure) -> None:
     heat.bar(figure, axes, list(_EDGES), "effective share of the keys, 1/(n E Σp²)", panels.tick_text)
 
 
-def _grid(part: pd.DataFrame, column: str):
+def _grid(part: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return d_k, n and the values of a column over them, made finer by splines through their logarithms."""
     import numpy as np
     from scipy.interpolate import make_interp_spline
@@ -138,7 +140,7 @@ def _grid(part: pd.DataFrame, column: str):
     return np.exp(places[1]), np.exp(places[0]), np.exp(values)
 
 
-def _height(share: Any):
+def _height(share: Any) -> Any:
     """Return the place of a share among the colours, 0 at the first edge and 1 more at each further one."""
     import numpy as np
 
@@ -169,7 +171,7 @@ def _critical(axes: Axes, part: pd.DataFrame) -> None:
     _line(axes, part.assign(excess=excess), "excess", 1.0, style.DOTTED)
 
 
-def _line(axes: Axes, part: pd.DataFrame, column: str, level: float, dash, least_keys: int = 1) -> None:
+def _line(axes: Axes, part: pd.DataFrame, column: str, level: float, dash: Dash, least_keys: int = 1) -> None:
     """Draw where a column passes a level, light on a dark casing; nothing where it does not pass it."""
     import numpy as np
 
@@ -207,7 +209,7 @@ def _models(axes: Axes, part: pd.DataFrame, named: bool) -> None:
             axes.annotate(name, place, (-5, 0), textcoords="offset points", **look)
 
 
-def _inside(part: pd.DataFrame, place: Any) -> bool:
+def _inside(part: pd.DataFrame, place: tuple[int, int]) -> bool:
     spans = ((part[column].min(), part[column].max()) for column in ("d_k", "n_keys"))
     return all(low <= value <= high for (low, high), value in zip(spans, place, strict=True))
 
@@ -257,13 +259,13 @@ def _checked(table: pd.DataFrame) -> tuple[Sentence, ...]:
     return (Sentence("caption.checked", values),)
 
 
-def _span(values: Any) -> object:
+def _span(values: pd.Series) -> object:
     """Spell the range of some values, or the one value that they are."""
     found = (numbers.significant(float(f"{value:.2g}"), 2) for value in (min(values), max(values)))
     return speaking.ends(dict.fromkeys(found))
 
 
-def _cells(table: pd.DataFrame):
+def _cells(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.Series]]:
     """Yield each scale rule with its exact cells of more than two keys, and which of them are frozen."""
     for rule in style.scalings(table["scaling"]):
         cells = table[(table["kind"] == "exact") & (table["scaling"] == rule) & (table["n_keys"] > 2)]
@@ -281,7 +283,7 @@ def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     return (Sentence("alt.all", {"widths": widths, "n_keys": n_keys, "parts": Listing(tuple(parts), "semicolon")}),)
 
 
-def _frontier(frontier) -> tuple[Sentence, ...]:
+def _frontier(frontier: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say from which width an unscaled head is half-frozen, and what fixing ‖q‖ would have given."""
     rows = frontier.dropna(subset="half_d_k") if len(frontier) else frontier
     if rows.empty:
@@ -312,7 +314,7 @@ def _known(table: pd.DataFrame) -> tuple[Sentence, ...]:
     )
 
 
-def _rules(table: pd.DataFrame):
+def _rules(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say for each other rule whether anything of it is frozen, and how uniform it is in wide heads."""
     for rule, cells, frozen in _cells(table):
         wide = cells[cells["d_k"] >= _WANTED_D_K]
@@ -326,15 +328,16 @@ def _rules(table: pd.DataFrame):
             yield Sentence(f"reading.rule.{'frozen' if frozen.any() else 'free'}", values)
 
 
-def _kept(scales) -> tuple[Sentence, ...]:
+def _kept(scales: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say how the scale would have to follow n to keep one entropy."""
     if scales.empty:
         return ()
     d_k = nearest(scales["d_k"], _WANTED_D_K)
     rows = scales[(scales["d_k"] == d_k) & (scales["normalised_entropy"] == _WANTED_ENTROPY)]
-    if len(rows) < 2:
+    ends = selection.ends(rows, "n_keys")
+    if ends is None or len(rows) < 2:
         return ()
-    first, last = selection.ends(rows, "n_keys")
+    first, last = ends
     values = {
         "d_k": numbers.count(d_k),
         "first": numbers.significant(first["scale_times_sqrt_d_k"], 3),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -44,7 +44,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table
 
 
-def _series(table: pd.DataFrame) -> list[Any]:
+def _series(table: pd.DataFrame) -> list[tuple[pd.DataFrame, Look]]:
     """Return (rows, look) for each scale rule, and for the share of rows in which the planted key is the largest."""
     weights = table[table["measure"] == "weight"]
     found = [(weights[weights["scaling"] == rule], style.scaling(rule)) for rule in style.scalings(weights["scaling"])]
@@ -83,7 +83,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _capacity(axes: Axes, part: pd.DataFrame, look: Look, last: int) -> list[Any]:
+def _capacity(axes: Axes, part: pd.DataFrame, look: Look, last: int) -> list[tuple[str, Look]]:
     """Mark where a curve passes one half; return (text, look) where that is beyond the axis."""
     capacity = part["capacity"].dropna()
     if look is _RETRIEVED or capacity.empty:
@@ -104,7 +104,7 @@ def _capacity(axes: Axes, part: pd.DataFrame, look: Look, last: int) -> list[Any
     return []
 
 
-def _n_keys_axis(row: Any, values: Any) -> None:
+def _n_keys_axis(row: Iterable[Axes], values: pd.Series) -> None:
     powers = [power for power in range(4, 61, 4) if values.min() <= 2**power <= values.max()]
     for axes in row:
         axes.set_xscale("log", base=2)
@@ -131,14 +131,14 @@ def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     return Sentence("caption.all"), markers, *error
 
 
-def _ends(table: pd.DataFrame, rule: str, rho: float):
+def _ends(table: pd.DataFrame, rule: str, rho: float) -> selection.Ends | None:
     """Return the lines of the capacity of a rule at the smallest and the largest width, or None."""
     rows = table[(table["scaling"] == rule) & (table["rho"] == rho) & table["capacity"].notna()]
     rows = rows.drop_duplicates("d_k")
     return selection.ends(rows, "d_k") if len(rows) > 1 else None
 
 
-def _normalisers(table: pd.DataFrame):
+def _normalisers(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say of 1/√d_k and 1/d_k what stays fixed from the narrowest to the widest head, and what the capacity does."""
     from sqrtdk.variants.notation import parse
 
@@ -162,8 +162,8 @@ def _normalisers(table: pd.DataFrame):
 
 def _move(first: float, last: float) -> Sentence:
     """Say how an exact number changes, to two digits."""
-    first, last = (numbers.significant(value, 2) for value in (first, last))
-    return Sentence(f"move.{'stays' if first == last else 'goes'}", {"first": first, "last": last})
+    start, end = (numbers.significant(value, 2) for value in (first, last))
+    return Sentence(f"move.{'stays' if start == end else 'goes'}", {"first": start, "last": end})
 
 
 def _rule_of_thumb(table: pd.DataFrame) -> tuple[Sentence, ...]:
@@ -190,11 +190,11 @@ def _others(table: pd.DataFrame) -> tuple[Sentence, ...]:
 
 
 def _agreement(table: pd.DataFrame) -> tuple[Sentence, ...]:
-    told = table[(table["se"] > 0) & (table["theory"] < _UNDECIDED)]
-    inside = int(selection.covers(told["low"], told["high"], told["theory"]).sum())
-    if told.empty:
+    known = table[(table["se"] > 0) & (table["theory"] < _UNDECIDED)]
+    inside = int(selection.covers(known["low"], known["high"], known["theory"]).sum())
+    if known.empty:
         return ()
-    return speaking.coverage(inside, len(told), Sentence("mean"), "points"), Sentence("reading.together")
+    return speaking.coverage(inside, len(known), Sentence("mean"), "points"), Sentence("reading.together")
 
 
 def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -13,6 +13,7 @@ from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -69,14 +70,14 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _places(heads, place: int):
+def _places(heads: pd.DataFrame, place: int) -> np.ndarray:
     """Return where the heads of a layer stand: side by side within ±0.36 of the layer's place."""
     import numpy as np
 
     return place + np.linspace(-0.36, 0.36, len(heads)) if len(heads) > 1 else np.array([float(place)])
 
 
-def _draw_layer(axes: Axes, heads, name: str, place: int, look: Look) -> None:
+def _draw_layer(axes: Axes, heads: pd.DataFrame, name: str, place: int, look: Look) -> None:
     x = _places(heads, place)
     panels.points(axes, x, heads[name], heads[f"{name}_low"], heads[f"{name}_high"], look, size=3.2)
     middle = heads[name].median()
@@ -100,7 +101,7 @@ def _limits(axes: Axes, table: pd.DataFrame, name: str) -> None:
     panels.log_ticks(axes)
 
 
-def _label_extremes(axes: Axes, table: pd.DataFrame, name: str, groups: Any) -> None:
+def _label_extremes(axes: Axes, table: pd.DataFrame, name: str, groups: list[tuple[str, int]]) -> None:
     """Name the highest and the lowest head."""
     top, bottom = table[name].idxmax(), table[name].idxmin()
     for row, above in [(top, True)] + [(bottom, False)] * (top != bottom):
@@ -119,7 +120,7 @@ def _label_extremes(axes: Axes, table: pd.DataFrame, name: str, groups: Any) -> 
         )
 
 
-def _layer_axis(axes: Axes, groups: Any, several: bool) -> None:
+def _layer_axis(axes: Axes, groups: list[tuple[str, int]], several: bool) -> None:
     axes.set_xlim(-0.6, len(groups) - 0.4)
     step = max(1, -(-len(groups) // 16))
     axes.set_xticks(range(0, len(groups), step), [str(layer) for _, layer in groups[::step]])
@@ -156,7 +157,7 @@ def _caption(table: pd.DataFrame) -> Sentence:
 
 
 def _range(table: pd.DataFrame, name: str) -> Sentence:
-    values = {"median": numbers.significant(table[name].median())}
+    values: dict[str, object] = {"median": numbers.significant(table[name].median())}
     for end, row in (("low", table.loc[table[name].idxmin()]), ("high", table.loc[table[name].idxmax()])):
         values[end] = numbers.with_error(row[name], row[f"{name}_se"])
         values[f"{end}_head"] = Sentence("head", {"layer": str(row["layer"]), "head": str(row["head"])})
@@ -169,7 +170,7 @@ def _alt(table: pd.DataFrame) -> Sentence:
     return Sentence("alt", {"heads": heads, "spread": spread, "ratio": ratio})
 
 
-def _spread(table: pd.DataFrame):
+def _spread(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say whether the logits of a row are spread as the argument for the scale assumes."""
     name, total = "within_row_logit_std", len(table)
     inside = int(selection.covers(table[f"{name}_low"], table[f"{name}_high"], 1.0).sum())
@@ -180,7 +181,7 @@ def _spread(table: pd.DataFrame):
     yield Sentence(f"reading.spread_is.{'lost' if inside < total / 2 else 'kept'}")
 
 
-def _independence(table: pd.DataFrame):
+def _independence(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say on which side of the independence formula the variance lies."""
     name, total = "independence_ratio", len(table)
     low, high = int((table[f"{name}_high"] < 1).sum()), int((table[f"{name}_low"] > 1).sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
@@ -92,7 +92,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
 _THEORY = style.Look("exact", style.INK, "", style.DOTTED)
 
 
-def _limits(grid: Any, rows: pd.DataFrame, table: pd.DataFrame) -> None:
+def _limits(grid: Any, rows: Iterable[tuple[str, str]], table: pd.DataFrame) -> None:
     for row, (place, _) in zip(grid, rows, strict=True):
         seen = selection.finite(table.loc[table["rounded"] == place, ["estimate"]])
         if place == _MARKED:
@@ -112,12 +112,12 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     return Description((Sentence("caption", values),), _alt(table), reading, (Sentence("caveat"),))
 
 
-def _ends(table: pd.DataFrame, place: str, rule: str, name: str):
+def _ends(table: pd.DataFrame, place: str, rule: str, name: str) -> selection.Ends | None:
     rows = table[(table["rounded"] == place) & (table["scaling"] == rule) & (table["format"] == name)]
     return selection.ends(rows, "d_k")
 
 
-def _move(ends: pd.DataFrame) -> Sentence:
+def _move(ends: selection.Ends) -> Sentence:
     return speaking.move(ends, "d_k", small=0.1)
 
 
@@ -134,18 +134,18 @@ def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     for place, _ in _ROWS:
         for rule in style.scalings(table["scaling"]):
             moves = {name: _ends(table, place, rule, name) for name in _formats(table)}
-            told = tuple(
+            moved = tuple(
                 Sentence("alt.format", {"name": _label(name), "move": _move(ends)})
                 for name, ends in moves.items()
                 if ends
             )
-            if told:
-                values = {"rule": speaking.rule(rule), "parts": Listing(told, "semicolon")}
+            if moved:
+                values = {"rule": speaking.rule(rule), "parts": Listing(moved, "semicolon")}
                 parts.append(Sentence(f"alt.{place}", values))
     return Sentence("alt.all", {"widths": speaking.span(table["d_k"])}), *parts
 
 
-def _at(table: pd.DataFrame, place: str, rule: str, name: str, d_k: int):
+def _at(table: pd.DataFrame, place: str, rule: str, name: str, d_k: int) -> pd.Series | None:
     rows = table[(table["rounded"] == place) & (table["scaling"] == rule) & (table["format"] == name)]
     rows = rows[rows["d_k"] == d_k]
     return rows.iloc[0] if len(rows) else None
@@ -191,9 +191,9 @@ def _overflow(table: pd.DataFrame) -> tuple[Sentence, ...]:
             over = cells[(cells["format"] == name) & (cells["estimate"] > _LEAST)].sort_values("d_k")
             if len(over):
                 row = over.iloc[0]
-                values = {"name": _label(name), "d_k": str(row["d_k"])}
-                values["share"] = numbers.with_error(row["estimate"], row["se"])
-                first.append(Sentence("reading.from", values))
+                start = {"name": _label(name), "d_k": str(row["d_k"])}
+                start["share"] = numbers.with_error(row["estimate"], row["se"])
+                first.append(Sentence("reading.from", start))
         if len(cells):
             values = {"rule": speaking.rule(rule), "formats": Listing(tuple(first))}
             parts.append(Sentence("reading.under", values))

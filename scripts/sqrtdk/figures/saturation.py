@@ -118,7 +118,7 @@ def _caption(table: pd.DataFrame, n: int) -> tuple[Sentence, ...]:
     return tuple(found)
 
 
-def _ends(table: pd.DataFrame, panel: str, rule: str, n: int, ensemble: str | None = None):
+def _ends(table: pd.DataFrame, panel: str, rule: str, n: int, ensemble: str | None = None) -> selection.Ends | None:
     rows = table[(table["panel"] == panel) & (table["scaling"] == rule) & (table["n_keys"] == n)]
     if ensemble is not None:
         rows = rows[rows["ensemble"] == ensemble]
@@ -153,8 +153,8 @@ def _keys(table: pd.DataFrame, rules: Sequence[str]) -> tuple[Sentence, ...]:
     found, rising = [], True
     for rule in rules:
         rows = table[(table["panel"] == "max_weight") & (table["scaling"] == rule)]
-        places = {n: panels.crossing(part["d_k"], part["estimate"], 0.5) for n, part in rows.groupby("n_keys")}
-        places = {n: place for n, place in places.items() if place is not None}
+        crossings = {n: panels.crossing(part["d_k"], part["estimate"], 0.5) for n, part in rows.groupby("n_keys")}
+        places = {n: place for n, place in crossings.items() if place is not None}
         if places:
             spelled = [
                 Sentence("reading.place", {"d_k": numbers.significant(place, 2), "n": numbers.count(n)})

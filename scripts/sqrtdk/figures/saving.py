@@ -6,7 +6,7 @@ import contextlib
 import functools
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, style
@@ -15,6 +15,9 @@ from sqrtdk.figures.targets import TARGETS, Target
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    Frames = Mapping[str, pd.DataFrame]
+    Draw = Callable[[pd.DataFrame, Frames], Figure]
 
 _DPI = 200
 _NO_METADATA = {
@@ -70,7 +73,7 @@ _SETTINGS = {
 
 
 @contextlib.contextmanager
-def settings():
+def settings() -> Iterator[None]:
     """Draw with the house settings alone, whatever matplotlibrc the user has; restore the caller's settings after."""
     import matplotlib
 
@@ -80,15 +83,15 @@ def settings():
         yield
 
 
-def styled(data, nothing: str):
+def styled(data: Callable[[Frames], pd.DataFrame], nothing: str) -> Callable[[Draw], Callable[..., Figure]]:
     """Make `draw(table, frames)` a function of the result tables, whose table is what `data` returns of them.
 
     It draws with the house settings, for a target; where the table has no row, it says `nothing`.
     """
 
-    def decorated(draw):
+    def decorated(draw: Draw) -> Callable[..., Figure]:
         @functools.wraps(draw)
-        def drawn(frames: Mapping[str, pd.DataFrame], target: Target = TARGETS["report"]):
+        def drawn(frames: Frames, target: Target = TARGETS["report"]) -> Figure:
             with settings():
                 table = data(frames)
                 figure = panels.statement(nothing) if table.empty else draw(table, frames)
@@ -136,7 +139,7 @@ def _clips_by_order(content: bytes) -> bytes:
     """Name clip paths by their order of use: matplotlib names them by places in memory, other in each run."""
     names: dict[bytes, bytes] = {}
 
-    def named(match: re.Match[str]) -> bytes:
+    def named(match: re.Match[bytes]) -> bytes:
         return match[1] + names.setdefault(match[2], b"clip%d" % len(names)) + match[3]
 
     return re.sub(rb'(url\(#|<clipPath id=")(p[0-9a-f]{10})(\)|")', named, content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
@@ -56,12 +56,12 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat([*parts, pd.DataFrame(distances)], ignore_index=True)
 
 
-def _ours(table: pd.DataFrame):
+def _ours(table: pd.DataFrame) -> pd.DataFrame:
     """Return the histograms of independent standard Gaussian components: the ensemble of that name, or the first."""
     return table if table.empty else table[table["ensemble"] == selection.front(table)]
 
 
-def _density(d_k: int, bins: Any):
+def _density(d_k: int, bins: pd.DataFrame) -> pd.DataFrame:
     import numpy as np
 
     from sqrtdk.sampling.densities import gaussian_cumulative, score_gaussian
@@ -78,15 +78,15 @@ def _density(d_k: int, bins: Any):
     for name in ("", "exact_", "normal_"):
         part[f"{name}density"] = part[f"{name}share"] / width
     below, total = part["count"].cumsum(), part["n_scores"]
-    told = (below >= _COUNTED) & (total - below >= _COUNTED)
-    share = (below / total).where(told).to_numpy(float)
+    known = (below >= _COUNTED) & (total - below >= _COUNTED)
+    share = (below / total).where(known).to_numpy(float)
     part["exact_quantile"] = part["normal_quantile"] = np.nan
-    part.loc[told, "exact_quantile"] = score_gaussian(d_k).ppf(share[told]) / d_k**0.5
-    part.loc[told, "normal_quantile"] = _normal_quantile(share[told])
+    part.loc[known, "exact_quantile"] = score_gaussian(d_k).ppf(share[known]) / d_k**0.5
+    part.loc[known, "normal_quantile"] = _normal_quantile(share[known])
     return part
 
 
-def _distance(d_k: int, bins: Any) -> dict[str, Any]:
+def _distance(d_k: int, bins: pd.DataFrame) -> dict[str, Any]:
     from sqrtdk.sampling.densities import normal_distance, normal_distance_law
 
     inner = bins[bins["high"].abs() < float("inf")]
@@ -97,7 +97,7 @@ def _distance(d_k: int, bins: Any) -> dict[str, Any]:
     return row | {"law_distance": normal_distance_law() / d_k}
 
 
-def _merged(bins: Any):
+def _merged(bins: pd.DataFrame) -> pd.DataFrame:
     """Return at most `_MOST_BINS` finite bins in a row, from equal narrow ones, and an open bin at either end.
 
     The table leaves out empty bins; here they are bins with a count of 0. Edges stand at multiples of the new width.
@@ -124,13 +124,13 @@ def _merged(bins: Any):
     return merged
 
 
-def _normal(score: np.ndarray):
+def _normal(score: np.ndarray) -> np.ndarray:
     from scipy.special import ndtr
 
     return ndtr(score)
 
 
-def _normal_quantile(share: Any):
+def _normal_quantile(share: np.ndarray) -> np.ndarray:
     from scipy.special import ndtri
 
     return ndtri(share)
@@ -163,7 +163,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _draw_quantiles(axes: Axes, bins: Any, widths) -> None:
+def _draw_quantiles(axes: Axes, bins: pd.DataFrame, widths: list[int]) -> None:
     """Draw measured against exact quantiles, and where a normal score would lie."""
     import numpy as np
 
@@ -188,7 +188,7 @@ def _draw_quantiles(axes: Axes, bins: Any, widths) -> None:
     axes.legend(handles=[panels.key(looks[d_k], label=f"dₖ = {d_k}", markersize=3) for d_k in widths], fontsize=8)
 
 
-def _draw_distances(axes: Axes, distances: Any) -> None:
+def _draw_distances(axes: Axes, distances: pd.DataFrame) -> None:
     """Draw the largest distance of the cumulative law from the normal one against d_k."""
     import numpy as np
 
@@ -205,7 +205,7 @@ def _draw_distances(axes: Axes, distances: Any) -> None:
     axes.legend(handles=keys, loc="upper right", fontsize=8)
 
 
-def _law(distances: Any) -> float:
+def _law(distances: pd.DataFrame) -> float:
     return float((distances["law_distance"] * distances["d_k"]).iloc[0])
 
 
@@ -228,7 +228,7 @@ def _limits(axes: Axes, table: pd.DataFrame) -> float:
     return reach
 
 
-def _draw_width(axes: Axes, bins: Any, d_k: int, reach: float) -> None:
+def _draw_width(axes: Axes, bins: pd.DataFrame, d_k: int, reach: float) -> None:
     import numpy as np
 
     from sqrtdk.sampling.densities import gaussian_density
@@ -251,7 +251,7 @@ def _draw_width(axes: Axes, bins: Any, d_k: int, reach: float) -> None:
     axes.plot(score, exact, color=_EXACT.colour, linewidth=1.1, label="_theory")
 
 
-def _distances(table: pd.DataFrame):
+def _distances(table: pd.DataFrame) -> dict[int, tuple[float, float, int]]:
     """Return, for each width, the largest distance between cumulative shares: measured to exact, normal to exact."""
     rows = {}
     for d_k, bins in table[table["panel"] == "density"].groupby("d_k", sort=True):
@@ -273,7 +273,7 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     return Description((_caption(table, rows, distances),), (_alt(distances),), reading, (caveat,))
 
 
-def _caption(table: pd.DataFrame, rows: pd.DataFrame, distances: Any) -> Sentence:
+def _caption(table: pd.DataFrame, rows: pd.DataFrame, distances: dict[int, tuple[float, float, int]]) -> Sentence:
     samples = [
         Sentence("caption.scores", {"n": numbers.count(n), "d_k": numbers.count(d_k)})
         for d_k, (_, _, n) in distances.items()
@@ -283,7 +283,7 @@ def _caption(table: pd.DataFrame, rows: pd.DataFrame, distances: Any) -> Sentenc
     return Sentence("caption.all", values | {"samples": Listing(tuple(samples)), "law": law})
 
 
-def _alt(distances: Any) -> Sentence:
+def _alt(distances: dict[int, tuple[float, float, int]]) -> Sentence:
     parts = [
         Sentence(
             "alt.at",
@@ -298,7 +298,7 @@ def _alt(distances: Any) -> Sentence:
     return Sentence("alt.all", {"parts": Listing(tuple(parts), "semicolon")})
 
 
-def _reading(distances: Any):
+def _reading(distances: dict[int, tuple[float, float, int]]) -> Iterator[Sentence]:
     """Say which law the simulated scores follow, and how the normal one approaches it."""
     fits = [d_k for d_k, (measured, normal, _) in distances.items() if measured < normal / 3]
     fails = [d_k for d_k in distances if d_k not in fits]
@@ -315,7 +315,7 @@ def _reading(distances: Any):
         yield Sentence("reading.closer", values | {"low": numbers.count(widths[0]), "high": numbers.count(widths[-1])})
 
 
-def _rate(distances: Any):
+def _rate(distances: pd.DataFrame) -> Iterator[Sentence]:
     """Say how fast the exact law approaches the normal one, and from where on its limiting law is good."""
     apart = (distances["exact_distance"] / distances["law_distance"] - 1).abs()
     good = distances["d_k"][apart < 0.01]

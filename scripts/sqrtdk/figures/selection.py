@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import style
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+
+    Ends = tuple[pd.Series, pd.Series]
 
 _ENUMERATED = "enumerated"
 
 
-def simulated(moments: pd.DataFrame):
+def simulated(moments: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of simulated ensembles that have a variance, without the real heads, as a new frame."""
     if moments.empty:
         return moments
     return moments[moments["stopped_by"] != _ENUMERATED].reset_index(drop=True)
 
 
-def order(column: Any) -> list[Any]:
+def order(column: Iterable[Any]) -> list[Any]:
     """Return the values of a column in order of first appearance, which is the order of the configuration."""
     return list(dict.fromkeys(column))
 
@@ -31,17 +34,17 @@ def front(table: pd.DataFrame) -> str:
     return "gaussian" if "gaussian" in names else names[0]
 
 
-def truth(column: Any):
+def truth(column: pd.Series) -> pd.Series:
     """Return a column of true/false, read as text or as truth values, as booleans; an empty cell is false."""
     return column.map(lambda value: str(value).lower() == "true").astype(bool)
 
 
-def covers(low: float, high: float, value: Any):
-    """Say where an interval holds a value; false where one of the three is missing."""
+def covers(low: pd.Series, high: pd.Series, value: pd.Series | float) -> pd.Series:
+    """Say which intervals hold a value; false where one of the three is missing."""
     return (low <= value) & (value <= high)
 
 
-def finite(table: pd.DataFrame):
+def finite(table: pd.DataFrame) -> np.ndarray:
     """Return all finite numbers of some columns as one flat array."""
     import numpy as np
 
@@ -54,7 +57,7 @@ def labels(names: Sequence[str]) -> list[str]:
     return [style.ensemble_label(name) for name in names]
 
 
-def ends(rows: pd.DataFrame, by: str):
+def ends(rows: pd.DataFrame, by: str) -> Ends | None:
     """Return the first and the last row in the order of a column; None where there is no row."""
     rows = rows.sort_values(by)
     return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from sqrtdk.figures import selection, style
 from sqrtdk.figures.catalogue import Description
@@ -15,17 +15,22 @@ from sqrtdk.words.sentences import Listing, Sentence, decode, encode, with_keys
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sqrtdk.words.texts import Words
+
+    Frames = Mapping[str, pd.DataFrame]
+    Describe = Callable[[pd.DataFrame, Frames], Description]
+
 PARTS = ("caption", "alt", "reading", "caveat")
 SHARED = "shared."
 """Words that several figures use stand under this key; all others stand under `figure-<name>`."""
 
 
-def described(data):
+def described(data: Callable[[Frames], pd.DataFrame]) -> Callable[[Describe], Callable[[Frames], Description]]:
     """Make `describe(table, frames)` a function of the result tables; without a row to show it says `nothing`."""
 
-    def decorated(describe):
+    def decorated(describe: Describe) -> Callable[[Frames], Description]:
         @functools.wraps(describe)
-        def description(frames: Mapping[str, pd.DataFrame]) -> Description:
+        def description(frames: Frames) -> Description:
             table, nothing = data(frames), (Sentence("nothing"),)
             return Description(nothing, nothing, nothing) if table.empty else describe(table, frames)
 
@@ -36,34 +41,34 @@ def described(data):
 
 def record(description: Description) -> dict[str, Any]:
     """Return a description as plain data, without a language."""
-    return {part: [encode(one) for one in getattr(description, part)] for part in PARTS}
+    return {part: [encode(sentence) for sentence in getattr(description, part)] for part in PARTS}
 
 
-def speak(say, name: str, sentences) -> str:
+def speak(say: Words, name: str, sentences: Iterable[object]) -> str:
     """Return sentences of a figure as plain text; a list from `record` will do as well."""
 
     def place(key: str) -> str:
         return key if key.startswith(SHARED) else f"figure-{name}.{key}"
 
-    found = [with_keys(decode(one), place) for one in sentences]
-    return say.text("lists.between_sentences").join(say.plain(one.key, **one.values) for one in found)
+    placed = (cast(Sentence, with_keys(decode(sentence), place)) for sentence in sentences)
+    return say.text("lists.between_sentences").join(say.plain(sentence.key, **sentence.values) for sentence in placed)
 
 
-def words(say, name: str, parts: dict[str, Any]) -> dict[str, str]:
+def words(say: Words, name: str, parts: dict[str, Any]) -> dict[str, str]:
     """Return title, question and all parts of a record as plain text."""
     heads = {part: speak(say, name, [Sentence(part)]) for part in ("title", "question")}
     return heads | {part: speak(say, name, parts[part]) for part in PARTS}
 
 
-def counts(values: Any) -> Listing:
+def counts(values: Iterable[int]) -> Listing:
     """Return whole numbers as a listing: 16, 64 and 256."""
     return Listing(tuple(numbers.count(value) for value in values))
 
 
-def ends(texts) -> object:
+def ends(texts: Iterable[object]) -> object:
     """Return the ends of a range as the language spells it: `a to b`, or `a` where there is one only."""
-    texts = list(texts)
-    return texts[0] if len(texts) == 1 else Sentence("shared.range", {"low": texts[0], "high": texts[-1]})
+    low, *rest = texts
+    return Sentence("shared.range", {"low": low, "high": rest[-1]}) if rest else low
 
 
 def span(values: Any) -> object:
@@ -109,7 +114,7 @@ def change(first: float, first_se: float, last: float, last_se: float, small: fl
     return Sentence(f"shared.change.{'rises' if last > first else 'falls'}", spelled)
 
 
-def move(pair, by: str, small: float) -> Sentence:
+def move(pair: selection.Ends, by: str, small: float) -> Sentence:
     """Say how the estimate changes between the ends of a series; what it is where they are one."""
     first, last = pair
     if first[by] == last[by]:
@@ -117,12 +122,12 @@ def move(pair, by: str, small: float) -> Sentence:
     return change(first["estimate"], first["se"], last["estimate"], last["se"], small)
 
 
-def few(items, most: int = 6) -> Listing:
+def few(items: Iterable[object], most: int = 6) -> Listing:
     """Return items as a listing; of many the first ones, and how many others there are."""
-    items = list(items)
-    if len(items) > most + 1:
-        items[most:] = [Sentence("shared.others", {"n": numbers.count(len(items) - most)})]
-    return Listing(tuple(items))
+    shown = list(items)
+    if len(shown) > most + 1:
+        shown[most:] = [Sentence("shared.others", {"n": numbers.count(len(shown) - most)})]
+    return Listing(tuple(shown))
 
 
 def widths(values: Any) -> Sentence:

@@ -25,10 +25,12 @@ class Stamp:
 
     @property
     def rights(self) -> str:
+        """The licence of the figure and where it stands."""
         return f"{LICENCE}, {LICENCE_URL}"
 
     @property
     def source(self) -> str:
+        """What made the figure, from which configuration."""
         return f"sqrtdk {self.version}, figure {self.name}, configuration SHA-256 {self.configuration}"
 
 
@@ -50,6 +52,7 @@ def svg(content: bytes, stamp: Stamp) -> bytes:
         "</rdf:Description></rdf:RDF></metadata>"
     )
     start = _SVG_START.search(text)
+    assert start is not None  # matplotlib wrote it
     return (text[: start.end()] + head + text[start.end() :]).encode()
 
 

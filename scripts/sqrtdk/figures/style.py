@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import itertools
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,6 +19,8 @@ FAINT = 0.13
 MUTED = 0.68
 WIDTH = 5.6
 
+Dash = tuple[int, tuple[float, ...]]
+"""Offset and lengths of strokes and gaps, in line widths."""
 SOLID, DASHED, DOTTED, DASHDOT = (0, ()), (0, (4.5, 1.8)), (0, (1.2, 1.6)), (0, (5, 1.6, 1.2, 1.6))
 _COLOURS = ("#2b83d6", "#d55e00", "#009e73", "#c44fb0", "#8a5e10", "#2e767f", "#8158ee", "#d81e4a", "#8c8c8c")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "d")
@@ -36,7 +38,7 @@ class Look:
     label: str
     colour: str
     marker: str
-    dash: tuple[Any, ...]
+    dash: Dash
 
 
 # In the order of their looks, which readers know: no name is ever moved. Any other takes a free look by its spelling.
@@ -91,18 +93,12 @@ _labels: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingPro
 class UnknownKey(KeyError):
     """A scale rule, measure or series that this module has no look for."""
 
-    def __init__(self, kind: str, key: str, known) -> None:
+    def __init__(self, kind: str, key: str, known: Iterable[str]) -> None:
         super().__init__(key)
         self.message = f"no style for the {kind} {key!r}; styles exist for {', '.join(known)}"
 
     def __str__(self) -> str:
         return self.message
-
-
-def _look_up(kind: str, table: dict[str, Any], key: str):
-    if key not in table:
-        raise UnknownKey(kind, key, table)
-    return table[key]
 
 
 def _look(label: str, position: int) -> Look:
@@ -130,7 +126,7 @@ def _chosen(names: Iterable[str], first: int, end: int) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def labelled(labels: Mapping[str, str]):
+def labelled(labels: Mapping[str, str]) -> Iterator[None]:
     """Call ensembles by these labels in what is drawn and said inside; any other by its own name, literally."""
     token = _labels.set(labels)
     try:
@@ -189,10 +185,12 @@ def scalings(names: Sequence[str]) -> list[str]:
 
 def measure(name: str) -> str:
     """Return the axis label of a measure; an unknown one raises UnknownKey."""
-    return _look_up("measure", _MEASURES, name)
+    if name not in _MEASURES:
+        raise UnknownKey("measure", name, _MEASURES)
+    return _MEASURES[name]
 
 
-def sequence(values: list[Any]) -> dict[str, Any]:
+def sequence(values: list[Any]) -> dict[Any, Look]:
     """Return looks for an ordered quantity such as the number of keys: ordered colours, different marks."""
     last = max(len(values) - 1, 1)
     return {

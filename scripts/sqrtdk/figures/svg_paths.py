@@ -2,11 +2,11 @@
 
 import math
 import re
-from typing import Any
 
 _TOKEN = re.compile(r"[A-Za-z]|-?\d*\.?\d+(?:e-?\d+)?")
 _POINTS = {"M": 1, "L": 1, "Q": 2, "C": 3, "Z": 0}
-Segment = tuple[str, tuple[tuple[float, float], ...]]
+Point = tuple[float, float]
+Segment = tuple[str, tuple[Point, ...]]
 
 
 def parse(d: str) -> list[Segment]:
@@ -31,7 +31,8 @@ def straight(segments: list[Segment]) -> str:
 
 def simplified(segments: list[Segment], tolerance: float) -> list[Segment]:
     """Leave out vertices of polylines from which the line without them is nowhere further than the tolerance."""
-    kept, line = [], []
+    kept: list[Segment] = []
+    line: list[Point] = []
     for command, points in [*segments, ("M", ())]:
         if command == "L":
             line += points
@@ -44,7 +45,7 @@ def simplified(segments: list[Segment], tolerance: float) -> list[Segment]:
     return kept[:-1]
 
 
-def _fewer(points: list[Any], tolerance: float) -> list[Any]:
+def _fewer(points: list[Point], tolerance: float) -> list[Point]:
     """Douglas and Peucker: keep the ends, and the furthest vertex wherever one is too far from the chord."""
     keep, spans = {0, len(points) - 1}, [(0, len(points) - 1)]
     while spans:
@@ -58,7 +59,7 @@ def _fewer(points: list[Any], tolerance: float) -> list[Any]:
     return [points[i] for i in sorted(keep)]
 
 
-def _distance(point, start, end) -> float:
+def _distance(point: Point, start: Point, end: Point) -> float:
     """Return the distance from a point to the piece of a line between two others."""
     (x, y), (dx, dy) = (point[0] - start[0], point[1] - start[1]), (end[0] - start[0], end[1] - start[1])
     square = dx * dx + dy * dy
@@ -72,7 +73,8 @@ def write(segments: list[Segment], digits: int) -> str:
     What has no length left is left out: a flat end of a line (matplotlib's own of intervals) draws nothing there.
     """
     pieces: list[str | int] = []
-    here, start, move, implied = (0, 0), (0, 0), (0, 0), ""
+    here, start, implied = (0, 0), (0, 0), ""
+    move: tuple[int, int] | None = (0, 0)
     for place, (command, points) in enumerate(segments):
         ends = [_on_grid(point, digits) for point in points]
         if command == "M":
@@ -93,18 +95,19 @@ def write(segments: list[Segment], digits: int) -> str:
         name, steps = command.lower(), _steps(ends, here)
         if name == "l" and 0 in steps:
             name, steps = ("v", steps[1:]) if steps[0] == 0 else ("h", steps[:1])
-        pieces += ([] if name == implied else [name]) + steps
+        pieces += [*([] if name == implied else [name]), *steps]
         here, implied = ends[-1], name
     return _joined(pieces, digits)
 
 
-def _steps(ends: list[Any], here: tuple[int, int]) -> list[int]:
+def _steps(ends: list[tuple[int, int]], here: tuple[int, int]) -> list[int]:
     return [value - origin for end in ends for value, origin in zip(end, here, strict=True)]
 
 
-def through(points: list[tuple[float, float]], digits: int) -> str:
+def through(points: list[Point], digits: int) -> str:
     """Return a path with a vertex at each of the points in this order, and a last one once more at the last."""
-    here, pieces = (0, 0), ["m"]
+    here = (0, 0)
+    pieces: list[str | int] = ["m"]
     for point in points:
         end = _on_grid(point, digits)
         pieces += [end[0] - here[0], end[1] - here[1]]
@@ -112,7 +115,7 @@ def through(points: list[tuple[float, float]], digits: int) -> str:
     return _joined([*pieces, "h", 0], digits)
 
 
-def _on_grid(point: tuple[float, float], digits: int) -> tuple[int, int]:
+def _on_grid(point: Point, digits: int) -> tuple[int, int]:
     return round(point[0] * 10**digits), round(point[1] * 10**digits)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style, training_words
 from sqrtdk.figures.catalogue import Description
@@ -38,7 +38,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table[keep].reset_index(drop=True)
 
 
-def _widths(values: Any) -> list[int]:
+def _widths(values: pd.Series) -> list[int]:
     """Return up to three widths: the narrowest, the widest and the middle one."""
     widths = sorted(set(values))
     return widths if len(widths) <= _MOST_COLUMNS else [widths[0], widths[len(widths) // 2], widths[-1]]
@@ -77,7 +77,7 @@ def _short(rows: pd.DataFrame) -> str:
     return panels.short(training_words.label(rows), 26)
 
 
-def _rates(axes: Axes, rates: Any) -> None:
+def _rates(axes: Axes, rates: pd.Series) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
     low, high = min(rates), max(rates)
@@ -102,8 +102,8 @@ def _draw_rule(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
     failed = rows["n_guessing"] > 0
     for part, hollow in ((rows[~failed], False), (rows[failed], True)):
         if len(part):
-            at = (part[name] for name in ("learning_rate", "loss", "loss_low", "loss_high"))
-            panels.points(axes, *at, look, hollow=hollow)
+            rate, loss, low, high = (part[name] for name in ("learning_rate", "loss", "loss_low", "loss_high"))
+            panels.points(axes, rate, loss, low, high, look, hollow=hollow)
 
 
 @speaking.described(data)
@@ -129,11 +129,11 @@ def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[S
     return Sentence("caption.all", values), *more
 
 
-def _best(rows: pd.DataFrame):
+def _best(rows: pd.DataFrame) -> pd.Series:
     return rows.loc[rows["loss"].idxmin()]
 
 
-def _loss(row: Any) -> object:
+def _loss(row: pd.Series) -> object:
     if row["loss_low"] != row["loss_low"]:  # a single seed has no interval
         return numbers.significant(row["loss"], 2)
     spelled = {name: numbers.significant(row[name], 2) for name in ("loss", "loss_low", "loss_high")}
@@ -152,7 +152,7 @@ def _alt(rows: pd.DataFrame) -> Sentence:
     return Sentence("alt.all", values)
 
 
-def _at(row: Any) -> dict[str, Any]:
+def _at(row: pd.Series) -> dict[str, object]:
     return {"loss": _loss(row), "rate": training_words.rate(row["learning_rate"])}
 
 

@@ -54,7 +54,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame([row for row in rows if row["n_seeds"]])
 
 
-def _shown(table: pd.DataFrame):
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """Return the runs that are shown: of the first experiment at one width and two rates, the better one first."""
     import pandas as pd
 
@@ -63,7 +63,7 @@ def _shown(table: pd.DataFrame):
     return pd.concat([table[table["learning_rate"] == rate] for rate in _rates(table)])
 
 
-def _steps_shown(steps) -> list[int]:
+def _steps_shown(steps: pd.Series) -> list[int]:
     """Return every other logged step from the end, and the first."""
     steps = sorted(set(steps))
     return [*steps[:1], *steps[:0:-2]]
@@ -109,8 +109,8 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
             cells = table[(table["measure"] == measure) & (table["learning_rate"] == rate)]
             for rule, look in looks.items():
                 part = cells[cells["scaling"] == rule].sort_values("step")
-                at = (part[name] for name in ("step", "mean", "low", "high"))
-                panels.points(axes, *at, look, line=True, size=3)
+                step, mean, low, high = (part[name] for name in ("step", "mean", "low", "high"))
+                panels.points(axes, step, mean, low, high, look, line=True, size=3)
             _steps(axes, table["step"])
             if measure in _LINEAR:
                 axes.set_ylim(bottom=0)
@@ -125,7 +125,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _steps(axes: Axes, steps) -> None:
+def _steps(axes: Axes, steps: pd.Series) -> None:
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
     last = max(max(steps), 1)
     axes.set_xlim(-0.3, last * 1.3)
@@ -143,7 +143,7 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     )
 
 
-def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame, rates: Any) -> tuple[Sentence, ...]:
+def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame, rates: list[float]) -> tuple[Sentence, ...]:
     shown = _shown(frames["training"])
     lost = int(selection.truth(shown.loc[shown["step"] == shown["step"].max(), "diverged"]).sum())
     values = {
@@ -156,34 +156,34 @@ def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame, rates: Any
     return Sentence("caption.all", values), diverged
 
 
-def _ends(table: pd.DataFrame, measure: str, rule: str, rate: float):
+def _ends(table: pd.DataFrame, measure: str, rule: str, rate: float) -> selection.Ends | None:
     rows = table[(table["measure"] == measure) & (table["scaling"] == rule) & (table["learning_rate"] == rate)]
     rows = rows[rows["n_seeds"] > 0].sort_values("step")
     return (rows.iloc[0], rows.iloc[-1]) if len(rows) else None
 
 
-def _move(ends: pd.DataFrame) -> object:
+def _move(ends: selection.Ends) -> object:
     spelled = [numbers.significant(row["mean"], 2) for row in ends]
     return speaking.ends(spelled if ends[0]["step"] != ends[1]["step"] else spelled[:1])
 
 
-def _alt(table: pd.DataFrame, rates: Any) -> tuple[Sentence, ...]:
+def _alt(table: pd.DataFrame, rates: list[float]) -> tuple[Sentence, ...]:
     parts = []
     for rate in rates:
         for measure in _MEASURES:
             moves = {rule: _ends(table, measure, rule, rate) for rule in selection.order(table["scaling"])}
-            told = tuple(
+            moved = tuple(
                 Sentence("alt.rule", {"move": _move(ends), "rule": training_words.words(rule)})
                 for rule, ends in moves.items()
                 if ends
             )
             values = {"measure": Sentence(f"measures.{measure}"), "rate": training_words.rate(rate)}
-            parts.append(Sentence("alt.measure", values | {"moves": Listing(told)}))
+            parts.append(Sentence("alt.measure", values | {"moves": Listing(moved)}))
     values = {"last": str(table["step"].max()), "parts": Listing(tuple(parts), "semicolon")}
     return (Sentence("alt.all", values),)
 
 
-def _reading(table: pd.DataFrame, rates: Any):
+def _reading(table: pd.DataFrame, rates: list[float]) -> tuple[Sentence, ...]:
     rules = selection.order(table["scaling"])
     if "none" not in rules or _SCALED not in rules:
         return (Sentence("reading.nothing"),)

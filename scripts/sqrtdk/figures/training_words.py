@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import speaking, style
 from sqrtdk.words.sentences import Sentence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def looks(names: Sequence[str]) -> dict[str, Any]:
+def looks(names: Sequence[str]) -> dict[str, style.Look]:
     """Return a look for each rule that was trained: the known one, or the next free one under the rule's own name."""
     names = list(dict.fromkeys(names))
     free = style.ensembles([name for name in names if not _known(name)])

@@ -55,8 +55,8 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
             cell = table[(table["n_keys"] == n) & (table["d_k"] == d_k)]
             for rule in rules:
                 part = cell[cell["scaling"] == rule]
-                columns = (part[column] for column in ("rank", "estimate", "low", "high"))
-                panels.points(axes, *columns, style.scaling(rule), line=True, size=2.8)
+                rank, weight, low, high = (part[column] for column in ("rank", "estimate", "low", "high"))
+                panels.points(axes, rank, weight, low, high, style.scaling(rule), line=True, size=2.8)
         row[0].set_ylabel(f"weight, n = {n}")
     _axes(grid, table["rank"].max())
     figure.legend(handles=[panels.key(style.scaling(rule)) for rule in rules], loc="outside upper center", ncols=3)

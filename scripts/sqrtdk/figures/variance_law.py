@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sqrtdk.figures import grouping, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -48,15 +48,15 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw all variances, those proportional to d_k again as variance / d_k, and estimate / exact of each ensemble."""
     looks = style.ensembles(selection.order(table["ensemble"]))
-    told = table[table["growth"].notna()]
-    flat = grouping.alike(told[told["growth"] == grouping.PROPORTIONAL])
+    known = table[table["growth"].notna()]
+    flat = grouping.alike(known[known["growth"] == grouping.PROPORTIONAL])
     n_rows, n_columns = panels.grid_shape(len(looks), 3 if len(looks) <= _FEW else 4)
     heights = [3.3, 2.3 if len(flat) > 1 else 0, 0.4 + (0.85 if len(looks) <= _FEW else 0.68) * n_rows]
     figure = panels.figure(sum(heights))
     parts = iter(figure.subfigures(sum(height > 0 for height in heights), 1, height_ratios=list(filter(None, heights))))
-    _draw_law(next(parts).add_subplot(), told, looks, flat)
+    _draw_law(next(parts).add_subplot(), known, looks, flat)
     if len(flat) > 1:
-        _draw_flat(next(parts).add_subplot(), told, looks, flat)
+        _draw_flat(next(parts).add_subplot(), known, looks, flat)
     lower = next(parts)
     grid = lower.subplots(n_rows, n_columns, sharex=True, squeeze=False)
     lower.supylabel("estimate / exact − 1 (%)", fontsize=9.5)
@@ -68,22 +68,23 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _points(axes: Axes, cells: pd.DataFrame, look: Look, *columns) -> None:
+def _points(axes: Axes, cells: pd.DataFrame, look: Look, *columns: str) -> None:
     """Draw estimates; hollow those without a standard error, whose fourth moment is infinite."""
     for hollow in (False, True):
         part = cells[cells["variance_se"].isna() == hollow]
-        panels.points(axes, part["d_k"], *(part[name] for name in columns), look, hollow=hollow, size=3.4)
+        value, low, high = (part[name] for name in columns)
+        panels.points(axes, part["d_k"], value, low, high, look, hollow=hollow, size=3.4)
 
 
-def _draw_law(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
+def _draw_law(axes: Axes, table: pd.DataFrame, looks: dict[str, Look], flat: list[list[str]]) -> None:
     panels.log_heights(axes)
     together = [name for group in flat for name in group]
-    common = (
-        style.Look(f"∝ dₖ ({len(together)} ensembles)", looks[together[0]].colour, "o", style.SOLID) if flat else None
-    )
+    if len(together) > 1:
+        common = style.Look(f"∝ dₖ ({len(together)} ensembles)", looks[together[0]].colour, "o", style.SOLID)
+        looks = looks | dict.fromkeys(together, common)
     entries = []
     for name, cells in table.groupby("ensemble", sort=False):
-        look = looks[name] if name not in together or len(together) == 1 else common
+        look = looks[name]
         panels.theory(axes, cells["d_k"], cells["exact"], look, width=1.0)
         if name not in together or len(flat) == 1 or cells["exact"].isna().any():  # else in the panel below
             _points(axes, cells, look, "variance", "low", "high")
@@ -96,7 +97,7 @@ def _draw_law(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
     axes.legend(handles=[panels.key(look, markersize=3.6) for look in ordered], **_LEGEND)
 
 
-def _draw_flat(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
+def _draw_flat(axes: Axes, table: pd.DataFrame, looks: dict[str, Look], flat: list[list[str]]) -> None:
     """Draw variance / d_k of the ensembles for which it is constant in the end; those of one law share a look."""
     panels.log_heights(axes)
     entries = []
@@ -110,11 +111,11 @@ def _draw_flat(axes: Axes, table: pd.DataFrame, looks: Any, flat: bool) -> None:
     panels.log_ticks(axes)
     axes.set_ylabel("variance / dₖ")
     axes.legend(
-        handles=[panels.key(look, markersize=3.6) for _, look in sorted(entries, key=lambda e: e[0])], **_LEGEND
+        handles=[panels.key(look, markersize=3.6) for _, look in sorted(entries, key=lambda entry: entry[0])], **_LEGEND
     )
 
 
-def _group_look(group, table: pd.DataFrame, looks: Any) -> style.Look:
+def _group_look(group: list[str], table: pd.DataFrame, looks: dict[str, Look]) -> Look:
     if len(group) == 1:
         return looks[group[0]]
     first, cells = looks[group[0]], table[table["ensemble"] == group[0]]
@@ -122,7 +123,7 @@ def _group_look(group, table: pd.DataFrame, looks: Any) -> style.Look:
     return style.Look(f"{law} ({len(group)})", first.colour, first.marker, first.dash)
 
 
-def _draw_ratio(axes: Axes, cells: pd.DataFrame, widths, look: Look, last: bool) -> None:
+def _draw_ratio(axes: Axes, cells: pd.DataFrame, widths: pd.Series, look: Look, last: bool) -> None:
     axes.spines["left"].set_visible(False)
     _points(axes, cells, look, "ratio", "ratio_low", "ratio_high")
     panels.d_k_axis(axes, widths, "dₖ" if last else None, most=2)
@@ -156,7 +157,7 @@ def _caption(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
     return Sentence("caption.all", values), *_groups(table), Sentence("caption.small"), *_precision(table)
 
 
-def _groups(table: pd.DataFrame):
+def _groups(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say what the panel of proportional variances holds, and whose law is one and the same."""
     flat = table[table["growth"] == grouping.PROPORTIONAL]
     groups = grouping.alike(flat)
@@ -168,7 +169,7 @@ def _groups(table: pd.DataFrame):
                 yield Sentence("caption.one_law", {"names": speaking.few(selection.labels(group))})
 
 
-def _precision(table: pd.DataFrame):
+def _precision(table: pd.DataFrame) -> Iterator[Sentence]:
     relative = table["variance_se"] / table["variance"]
     if relative.notna().any():
         worst = table.loc[relative.idxmax()]
@@ -176,16 +177,16 @@ def _precision(table: pd.DataFrame):
         yield Sentence("caption.error", values | {"cell": speaking.at_width(worst["ensemble"], worst["d_k"])})
 
 
-def _ends(table: pd.DataFrame, name: str):
+def _ends(table: pd.DataFrame, name: str) -> selection.Ends | None:
     cells = table[(table["ensemble"] == name) & table["variance"].notna()]
     return selection.ends(cells, "d_k")
 
 
-def _alt(table: pd.DataFrame, names: Sequence[str]):
+def _alt(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
     parts = []
     for name in names:
-        ends = _ends(table, name) or ()
-        if len(ends) and ends[0]["d_k"] == ends[1]["d_k"]:
+        ends = list(_ends(table, name) or ())
+        if ends and ends[0]["d_k"] == ends[1]["d_k"]:
             ends = ends[:1]
         parts.append(speaking.series(name, [numbers.with_error(end["variance"], end["variance_se"]) for end in ends]))
     values = {"widths": speaking.widths(table["d_k"]), "parts": Listing(tuple(parts), "semicolon")}
@@ -194,14 +195,14 @@ def _alt(table: pd.DataFrame, names: Sequence[str]):
     return Sentence("alt.all", values), *off
 
 
-def _reading(table: pd.DataFrame, names: Sequence[str]):
-    told = table[(table["variance_se"] > 0) & table["exact"].notna()]
-    inside = int(selection.covers(told["ratio_low"], told["ratio_high"], 1).sum())
-    covered = speaking.coverage(inside, len(told), Sentence("quantity"), "shared.cells")
+def _reading(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
+    known = table[(table["variance_se"] > 0) & table["exact"].notna()]
+    inside = int(selection.covers(known["ratio_low"], known["ratio_high"], 1).sum())
+    covered = speaking.coverage(inside, len(known), Sentence("quantity"), "shared.cells")
     return *_growth(table, names), covered
 
 
-def _growth(table: pd.DataFrame, names: Sequence[str]):
+def _growth(table: pd.DataFrame, names: Sequence[str]) -> Iterator[Sentence]:
     """Say whose variance grows as d_k does, from the estimates at the narrowest and the widest head."""
     low, high = table["d_k"].min(), table["d_k"].max()
     if low == high:
@@ -229,7 +230,7 @@ def _growth(table: pd.DataFrame, names: Sequence[str]):
         yield Sentence(f"reading.other.{'rest' if proportional else 'all'}", {"span": span, "parts": parts})
 
 
-def _factor(ends: pd.DataFrame) -> tuple[float, float, float] | None:
+def _factor(ends: selection.Ends | None) -> tuple[float, float, float] | None:
     """Return the factor of the variance between two widths, its error, and the factor of d_k; None without an error."""
     if ends is None or ends[0]["d_k"] == ends[1]["d_k"] or not ends[0]["variance"] > 0:
         return None
@@ -240,7 +241,7 @@ def _factor(ends: pd.DataFrame) -> tuple[float, float, float] | None:
     return factor, factor * math.hypot(first, last), ends[1]["d_k"] / ends[0]["d_k"]
 
 
-def _caveat(table: pd.DataFrame):
+def _caveat(table: pd.DataFrame) -> Iterator[Sentence]:
     yield Sentence("caveat.all")
     capped = int((table["stopped_by"] == "max_scalars").sum())
     if capped:
