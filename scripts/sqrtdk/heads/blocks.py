@@ -3,7 +3,7 @@
 What is left out is said, and what is wrong with the arrays themselves is a finding.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -45,8 +45,22 @@ class Arrays:
     where: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def pair(self) -> tuple[np.ndarray, np.ndarray]:
+        """Queries and keys, where they were read."""
+        assert self.q is not None
+        assert self.k is not None
+        return self.q, self.k
+
+    @property
+    def given(self) -> np.ndarray:
+        """The scores, where they were read."""
+        assert self.scores is not None
+        return self.scores
+
+    @property
     def shape(self) -> tuple[int, int]:
-        return self.scores.shape if self.q is None else (len(self.q), len(self.k))
+        """How many queries and how many keys there are."""
+        return self.given.shape if self.q is None else (len(self.pair[0]), len(self.pair[1]))
 
     @property
     def shared(self) -> bool:
@@ -54,6 +68,7 @@ class Arrays:
         return self.shape[0] == self.shape[1] and self.positions is None
 
     def name(self, role: str) -> str:
+        """Return what an array is called in a message."""
         return self.where.get(role, f"'{role}'")
 
 
@@ -83,7 +98,7 @@ def block_of(arrays: Arrays, told: set[str]) -> Block:
         if not own.all():
             told.add("mask read off the scores (−∞, or numbers far below all others)")
             findings, allowed = _masked_in_scores(arrays, given, allowed, own, findings)
-        padding = _padding(arrays, allowed & ~np.isneginf(arrays.scores))
+        padding = _padding(arrays, allowed & ~np.isneginf(arrays.given))
     findings += _not_finite(arrays, bad, padding)
     allowed = allowed & finite & ~padding[0][:, None] & ~padding[1]
     gone = [one | other for one, other in zip(bad, padding, strict=True)]
@@ -106,7 +121,9 @@ def _sides(arrays: Arrays) -> tuple[tuple[np.ndarray | None, int], ...]:
     return (arrays.q, arrays.shape[0]), (arrays.k, arrays.shape[1])
 
 
-def _masked_in_scores(arrays: Arrays, given, allowed, own, findings: list[Finding]) -> tuple[list[Finding], np.ndarray]:
+def _masked_in_scores(
+    arrays: Arrays, given: np.ndarray | None, allowed: np.ndarray, own: np.ndarray, findings: list[Finding]
+) -> tuple[list[Finding], np.ndarray]:
     """Return the findings and where attention is allowed by the mask that the scores have in them too."""
     if given is None:
         found = _mask_findings(arrays, own & allowed, "what is masked in the scores", "scores may be transposed")
@@ -179,12 +196,12 @@ def _nothing_left(allowed: np.ndarray) -> bool:
 # --- what is not finite
 
 
-def _not_finite(arrays: Arrays, bad, padding) -> list[Finding]:
+def _not_finite(arrays: Arrays, bad: Sequence[np.ndarray], padding: Sequence[np.ndarray]) -> list[Finding]:
     """Find NaN and infinite values of queries and keys that are no padding."""
     found = []
     for role, (x, _), wrong, out in zip("qk", _sides(arrays), bad, padding, strict=True):
         met = np.flatnonzero(wrong & ~out)
-        if not met.size:
+        if x is None or not met.size:
             continue
         nan, infinite = int(np.isnan(x[met]).sum()), int(np.isinf(x[met]).sum())
         evidence = f"{role} holds {_kinds(nan, infinite)} at {_tokens(met)}"
@@ -200,9 +217,9 @@ def _not_finite(arrays: Arrays, bad, padding) -> list[Finding]:
 def _padded(arrays: Arrays, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return which queries and keys are masked for all; a token that no query sees is no query either."""
     asking = np.ones(len(allowed), bool) if arrays.q is None else np.isfinite(arrays.q).all(axis=1)
-    queries = ~allowed.any(axis=1)
+    queries = ~np.any(allowed, axis=1)
     # What a query of NaN sees cannot be told from its scores.
-    keys = ~(allowed[asking] if asking.any() else allowed).any(axis=0)
+    keys = ~np.any(allowed[asking] if asking.any() else allowed, axis=0)
     # Where no token sees itself, the last key is seen by none without being padding.
     if arrays.shared and allowed.diagonal().any():
         queries = queries | keys
@@ -223,9 +240,9 @@ def _padding(arrays: Arrays, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Return which queries and keys are padding: masked for all, or all zero where others are not."""
     queries, keys = _padded(arrays, allowed)
     if arrays.q is not None:
-        zero = [~np.nan_to_num(x, nan=1.0).any(axis=1) for x in (arrays.q, arrays.k)]
+        zero = [~np.nan_to_num(x, nan=1.0).any(axis=1) for x in arrays.pair]
     else:
-        used = np.where(allowed, arrays.scores, 0.0)
+        used = np.where(allowed, arrays.given, 0.0)
         zero = [~used.any(axis=1), ~used.any(axis=0)]
     if arrays.shared:
         both = zero[0] & zero[1]
@@ -241,7 +258,7 @@ def _padding(arrays: Arrays, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _refuse_weights(arrays: Arrays, allowed: np.ndarray) -> None:
-    inside = np.where(allowed, arrays.scores, 0.0)
+    inside = np.where(allowed, arrays.given, 0.0)
     if not (np.isfinite(inside).all() and inside.min() >= -1e-6 and inside.max() <= 1 + WEIGHTS_SUM):
         return
     sums = inside.sum(axis=1)
@@ -251,9 +268,11 @@ def _refuse_weights(arrays: Arrays, allowed: np.ndarray) -> None:
         raise InputError(f"{arrays.name('scores')}: {words}")
 
 
-def _read_scores(arrays: Arrays, allowed: np.ndarray, findings: list[Finding]):
+def _read_scores(
+    arrays: Arrays, allowed: np.ndarray, findings: list[Finding]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the scores, with what float16 could not hold put right, where they were not masked, and are known."""
-    scores = arrays.scores
+    scores = arrays.given
     known = allowed & np.isfinite(scores)
     low = known & (scores <= masks.IN_SCORES)
     own = np.ones(scores.shape, bool)
@@ -264,7 +283,7 @@ def _read_scores(arrays: Arrays, allowed: np.ndarray, findings: list[Finding]):
     endless = allowed & np.isinf(scores)
     products = None
     if arrays.q is not None and (endless.any() or (low & ~own).any()):
-        q, k = (np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) for x in (arrays.q, arrays.k))
+        q, k = (np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) for x in arrays.pair)
         products = q @ k.T
         if (low & ~own).any() and _explained(products, scores, known):
             # What q·k makes of a query and a key is no mask, however low.
@@ -288,9 +307,11 @@ def _explained(products: np.ndarray, scores: np.ndarray, use: np.ndarray) -> boo
     return r2 is not None and r2 >= TRUSTED
 
 
-def _overflowed(arrays, endless, known, products, findings) -> tuple[np.ndarray, np.ndarray]:
+def _overflowed(
+    arrays: Arrays, endless: np.ndarray, known: np.ndarray, products: np.ndarray | None, findings: list[Finding]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores and which are infinite without a mask; where q·k tells what these should be, that is put in."""
-    scores = arrays.scores
+    scores = arrays.given
     beyond = endless & np.isposinf(scores)
     words = "float16 ends at 65504"
     if products is not None:
@@ -318,13 +339,15 @@ def _with_bias(block: Block, arrays: Arrays, told: set[str]) -> Block:
         return block
     use = np.ones(block.scores.shape, bool) if block.allowed is None else block.allowed
     if block.q is not None:
-        products = block.q @ block.k.T
+        q, k = block.pair
+        products = q @ k.T
         r2 = [slope_of(products, one, use).r2 or 0.0 for one in (block.scores, block.scores - block.bias)]
         inside = r2[1] > r2[0]
     else:
-        # Scores that were masked had the whole mask added.
+        # Scores that were masked had the whole mask added, which the bias is from.
+        assert arrays.mask is not None
         forbidden = ~np.broadcast_to(masks.as_allowed(arrays.mask), use.shape)
-        inside = forbidden.any() and bool((arrays.scores[forbidden] <= masks.IN_SCORES).all())
+        inside = bool(forbidden.any() and (arrays.given[forbidden] <= masks.IN_SCORES).all())
     if inside:
         told.add("finite numbers of the mask are in the scores already")
         return block

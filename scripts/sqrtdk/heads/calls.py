@@ -65,7 +65,7 @@ class Call:
             found["expected"] = self.expected[0]
         return {name: np.asarray(value) for name, value in found.items() if value is not None}
 
-    def about(self) -> dict:
+    def about(self) -> dict[str, Any]:
         """Return what a file says of this call in words."""
         found: dict[str, Any] = {"scale_from": self.scale_from, "module": self.module, "layer": self.layer}
         found |= {"calls": self.calls, "overflow": self.overflow, "d_model": self.d_model}
@@ -83,7 +83,7 @@ class Call:
 
 
 @dataclass
-class Capture(Mapping):
+class Capture(Mapping[str, Call]):
     """Calls of attention by module path, in the order in which the model made them.
 
     notes: what was left out or could not be told, in words.
@@ -129,9 +129,9 @@ class Capture(Mapping):
             raise InputError(f"{path}: a capture is saved as .npz")
         if not self.calls:
             raise InputError(f"{path}: nothing was captured")
-        np.savez(path, **self.arrays())
+        np.savez(path, allow_pickle=False, **self.arrays())
         return path
 
-    def audit(self, **options) -> Judgement:
+    def audit(self, **options: Any) -> Judgement:
         """Judge what was captured; options as of `sqrtdk.audit`."""
         return audit(self, **options)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqrtdk.heads.conventions import Convention
 from sqrtdk.heads.findings import Finding
@@ -41,11 +42,11 @@ class Case:
     the file has them. key_heads: heads of k. layer: its number. found: what reading its arrays has shown.
     """
 
-    facts: dict
+    facts: dict[str, Any]
     options: Options
     heads: int
-    peers: list[dict] = field(default_factory=list)
-    before: list[dict] = field(default_factory=list)
+    peers: list[dict[str, Any]] = field(default_factory=list)
+    before: list[dict[str, Any]] = field(default_factory=list)
     others: list[tuple[int, float]] = field(default_factory=list)
     layers: list[tuple[int, float]] = field(default_factory=list)
     usual_spread: float = math.inf
@@ -60,7 +61,14 @@ class Case:
         return self.facts["effective_d_k"] or self.facts["d_k"]
 
     @property
+    def width(self) -> int:
+        """d_k, of a head whose queries and keys are known."""
+        assert self.d_k is not None
+        return self.d_k
+
+    @property
     def n_keys(self) -> int:
+        """How many keys a query sees, as a geometric mean."""
         return round(math.exp(self.facts["uniform_entropy"]))
 
     @property
@@ -72,11 +80,13 @@ class Case:
 
     @property
     def measured(self) -> float | None:
+        """The factor that the scores show, where q·k explains them."""
         trusted = self.facts["measured_r2"] is not None and self.facts["measured_r2"] >= TRUSTED
         return self.facts["measured_factor"] if trusted else None
 
     @property
     def declared(self) -> float | None:
+        """The factor of the declared scale, None where none was declared or d_k is not known."""
         scale = self.options.scale
         return None if scale is None or self.d_k is None else scale(self.d_k, self.n_keys)
 
@@ -102,7 +112,7 @@ class Case:
     @property
     def right(self) -> tuple[float, ...]:
         """The right factors, the usual one first; empty where any is."""
-        rights = self.options.convention.right(self.d_k, self.n_keys)
+        rights = self.options.convention.right(self.width, self.n_keys)
         if self.options.convention.assumed and self.normalised:
             # Where norms are fixed, a learned multiplier may stand for the scale; unit vectors need one.
             return () if self.unit_norms else (*rights, 1.0)
@@ -112,7 +122,7 @@ class Case:
         """Say whether a factor is one of the convention's, or whether any is."""
         rights = self.right
         return not rights or any(
-            self.same(factor, right) for right in (*rights, *self.options.convention.also(self.d_k))
+            self.same(factor, right) for right in (*rights, *self.options.convention.also(self.width))
         )
 
     @property
@@ -125,7 +135,12 @@ class Case:
 
     @property
     def unit_norms(self) -> bool:
+        """Whether all queries and keys have length 1."""
         return self.normalised and all(abs(self.facts[f"{side}_norm"] - 1) < 0.02 for side in "qk")
+
+    def at_work(self, factor: float) -> bool:
+        """Say whether a factor is the one at work."""
+        return self.actual is not None and self.same(self.actual, factor)
 
     def same(self, one: float, other: float) -> bool:
         """Say whether two factors are one, up to their spelling or the error of a measured one."""

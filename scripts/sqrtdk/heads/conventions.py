@@ -20,6 +20,7 @@ class Scale:
     of: Callable[..., float]
 
     def __call__(self, d_k: int, n_keys: int) -> float:
+        """Return what multiplies q·k."""
         return self.of(d_k, n_keys)
 
     def at(self, layer: int) -> "Scale":
@@ -35,6 +36,7 @@ class ByLayer(Scale):
     formula: Callable[..., float] | None = None
 
     def at(self, layer: int) -> Scale:
+        """Return the scale of one layer; InputError for one that is not named."""
         if self.formula is not None:
             formula = self.formula
             return Scale(self.text, lambda d_k, n_keys: formula(d_k, n_keys, layer))
@@ -101,11 +103,11 @@ def scale(text: str, option: str = "--scale") -> Scale:
             raise InputError(f"{option} {text}: a scale is a finite number of at least 0") from error
         _check_size(usual, option, text)
         return Scale(text, value)
-    usual = variant.factor(64, 64)
-    if usual is None:
+    factor = variant.factor(64, 64)
+    if factor is None:
         raise InputError(f"{option} {text}: depends on the data; give the number that multiplies q·k")
-    _check_size(usual, option, text)
-    return Scale(variant.text, variant.factor)
+    _check_size(factor, option, text)
+    return Scale(variant.text, variant.constant)
 
 
 def declared_scale(text: str, option: str = "--scale") -> Scale:

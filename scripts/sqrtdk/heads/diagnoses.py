@@ -71,7 +71,7 @@ def _level(case: Case, names: list[str]) -> str:
     if not convention.assumed:
         return NOTE if names == ["1/layer number"] else BUG
     if mistakes:
-        spread = CARRIED_START if start else CARRIED * case.d_k**0.25
+        spread = CARRIED_START if start else CARRIED * case.width**0.25
         carried = "q or k carries the scale already" in names and case.usual_spread <= spread
         return NOTE if carried else BUG
     # At the start of training nothing has adapted to the number yet.
@@ -80,7 +80,7 @@ def _level(case: Case, names: list[str]) -> str:
 
 def _other_than_declared(case: Case, names: tuple[str, ...]) -> Finding:
     """Return the finding of scores that were not made with the declared factor, even if that of the scores is right."""
-    ratio = case.seen / case.declared if case.declared else None
+    ratio = case.seen / case.declared if case.seen is not None and case.declared else None
     evidence = f"declared is {case.declared:.6g}, {case.source} {case.seen:.6g}"
     advice = "find where else the scores are scaled; scores saved before they are scaled are no logits: leave them out"
     return Finding("other than declared", BUG, ratio, names, evidence, advice)
@@ -89,7 +89,7 @@ def _other_than_declared(case: Case, names: tuple[str, ...]) -> Finding:
 def not_a_multiple(case: Case) -> Finding | None:
     """Say what scores are that are not q·k times a number."""
     r2, fits = case.facts["measured_r2"], case.facts.get("fits")
-    if fits == "tiled":
+    if fits == "tiled" and case.key_heads is not None:
         shared = case.shape[0] // case.key_heads
         evidence = f"the scores are those of key head h mod {case.key_heads}, and not of h // {shared}"
         advice = "repeat_interleave repeats key heads, repeat and tile do not; weights are trained for one of the two"
@@ -168,9 +168,9 @@ def broken_normalisation(case: Case) -> Finding | None:
         advice = "multiply the cosine by a learned g of about sqrt(d_k), or normalise to length sqrt(d_k)"
         return Finding("broken normalisation", BUG, case.actual / math.sqrt(case.d_k), names, evidence, advice)
     limit = max(UNEVEN_NORM, 2 / math.sqrt(2 * case.d_k))
-    names = "no normalisation before the projections"
+    missing = "no normalisation before the projections"
     if case.options.convention.normalised:
-        limit, names = CONSTANT_NORM, "not normalised per head, as the convention says"
+        limit, missing = CONSTANT_NORM, "not normalised per head, as the convention says"
     uneven = []
     for side, n in (("q", case.facts["n_queries"]), ("k", case.facts["n_keys"])):
         cv = case.facts[f"{side}_norm_cv"]
@@ -180,7 +180,7 @@ def broken_normalisation(case: Case) -> Finding | None:
     if not uneven:
         return None
     evidence = ", ".join(f"norm of {side} varies by {100 * cv:.3g} % between tokens" for side, cv in uneven)
-    words = tuple(f"{side}: {names}" for side, _ in uneven)
+    words = tuple(f"{side}: {missing}" for side, _ in uneven)
     return Finding("broken normalisation", BUG, None, words, evidence, "check which tensor the norm is applied to")
 
 

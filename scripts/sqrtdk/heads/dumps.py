@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class Head:
 
     @property
     def given(self) -> Given:
+        """What the file says beside the arrays."""
         return self.group.given
 
     @property
@@ -45,6 +47,7 @@ class Head:
         return self.given.factor(self.place[1])
 
     def blocks(self) -> list[Block]:
+        """Return the sequences of the head; InputError for what cannot be used."""
         return self.group.blocks(*self.place)
 
 
@@ -67,6 +70,7 @@ class Group:
         return self.arrays[role].shape[axes.index(letter)] if letter in axes else 1
 
     def axes(self, role: str) -> str:
+        """Return the axes of an array, a letter each."""
         # Scores have a query and a key axis, and attention puts heads before them.
         return self.layout if role != "scores" else "".join(a for a in "LBH" if a in self.layout) + "SD"
 
@@ -76,6 +80,7 @@ class Group:
 
     @property
     def key_heads(self) -> int | None:
+        """How many heads k has, None without k."""
         return self._size("k", "H") if "k" in self.arrays else None
 
     def key_head(self, head: int) -> int:
@@ -119,7 +124,7 @@ class Group:
         if rows.step > 1:
             self.told.add(f"every query of {n} could not be looked at; each {rows.step}th stands for all")
             places = np.arange(n) + max(m - n, 0) if given.positions is None else given.positions
-            found.q, found.positions = found.q[rows], places[rows]
+            found.q, found.positions = found.pair[0][rows], places[rows]
         return block_of(found, self.told)
 
 
@@ -138,6 +143,10 @@ class Dump:
         return tuple(dict.fromkeys((*self.assumed_before, *told)))
 
 
+Groups = dict[str, tuple[dict[str, Tensor], list[int]]]
+"""Arrays that belong together by their role, and the numbers in their names, by the rest of the names."""
+
+
 def read_dumps(paths: list[Path], layout: str = "auto", mask: str = "auto") -> list[Dump]:
     """Return the dumps of files, in order. layout: one of LAYOUTS or auto. mask: auto, causal or a file.
 
@@ -145,7 +154,8 @@ def read_dumps(paths: list[Path], layout: str = "auto", mask: str = "auto") -> l
     """
     layout = _layout(layout)
     given = mask if mask in masks.CHOICES else masks.read(Path(mask))
-    dumps, loose = [], {}
+    dumps: list[tuple[str, Groups, dict[str, Any]]] = []
+    loose: dict[str, Groups] = {}
     for path in map(Path, paths):
         if path.suffix.lower() == ".npy":
             (tensor,) = tensors(path, lambda key: True).values()
@@ -186,9 +196,9 @@ def _layout(layout: str) -> str:
     return layout.upper()
 
 
-def _groups(found: Mapping[str, Tensor]) -> dict:
+def _groups(found: Mapping[str, Tensor]) -> Groups:
     """Return arrays that belong together, by the rest of their names, with the numbers in it."""
-    groups: dict = {}
+    groups: Groups = {}
     rotated_later = before_rotation(found)
     for key, tensor in found.items():
         role, rest, numbers = split_name(key)
@@ -196,10 +206,11 @@ def _groups(found: Mapping[str, Tensor]) -> dict:
             if key.replace("hook_", "hook_rot_") in found:
                 continue
             raise InputError(f"{tensor.where} is taken before rotary positions; save hook_rot_q and hook_rot_k")
-        _put(groups, role, rest, tensor, numbers)
+        if role is not None:
+            _put(groups, role, rest, tensor, numbers)
     for rest in [rest for rest, (arrays, _) in groups.items() if {"q", "k"} & set(arrays)]:
         # Scores of a layer stand beside its q_proj and k_proj.
-        other = groups.get(without_projection(rest), ({}, None))[0] if without_projection(rest) != rest else {}
+        other = groups.get(without_projection(rest), ({}, []))[0] if without_projection(rest) != rest else {}
         if other and not {"q", "k"} & set(other):
             for role in list(other):
                 _put(groups, role, rest, other.pop(role), [])
@@ -211,14 +222,14 @@ def _groups(found: Mapping[str, Tensor]) -> dict:
     }
 
 
-def _put(groups: dict, role: str, rest: str, tensor: Tensor, numbers: list[int]) -> None:
+def _put(groups: Groups, role: str, rest: str, tensor: Tensor, numbers: list[int]) -> None:
     arrays = groups.setdefault(rest, ({}, numbers))[0]
     if role in arrays:
         raise InputError(f"{tensor.where} and {arrays[role].where} are both {role}")
     arrays[role] = tensor
 
 
-def _dump(name: str, order: int, groups: dict, layout: str, mask, about: dict) -> Dump:
+def _dump(name: str, order: int, groups: Groups, layout: str, mask: str | Tensor, about: dict[str, Any]) -> Dump:
     assumed, heads = [str(words) for words in about.get("notes", [])], []
     for_all = _for_all(groups)
     groups = {rest: entry for rest, entry in groups.items() if {"q", "k", "scores"} & set(entry[0])}
@@ -259,7 +270,7 @@ def _dump(name: str, order: int, groups: dict, layout: str, mask, about: dict) -
     return Dump(name, heads, tuple(dict.fromkeys(assumed)))
 
 
-def _for_all(groups: dict) -> dict:
+def _for_all(groups: Groups) -> dict[str, Tensor]:
     """Return what is said once for all layers: the one mask of a file, and what stands beside nothing."""
     masked = [arrays["mask"] for arrays, _ in groups.values() if set(arrays) == {"mask"}]
     found = {"mask": masked[0]} if len(masked) == 1 else {}
@@ -292,7 +303,7 @@ def _about_call(group: Group, own: bool) -> Iterator[str]:
         yield f"{given.overflow} numbers of {group.arrays['q'].where} are beyond float16, and were kept as float32"
 
 
-def _check_pair(name: str, arrays: dict) -> None:
+def _check_pair(name: str, arrays: dict[str, Tensor]) -> None:
     for role, other in (("q", "k"), ("k", "q")):
         if role in arrays and other not in arrays:
             raise InputError(f"{arrays[role].where} has no {'keys' if other == 'k' else 'queries'} beside it")
@@ -326,11 +337,11 @@ def _check_shapes(group: Group) -> None:
     if keys < 2:
         raise InputError(f"{arrays[first].where} has shape {arrays[first].shape}: attention over one key is no choice")
     if "scores" in arrays and "q" in arrays:
-        wanted = tuple(size("q", letter) for letter in "LBH" if letter in group.layout) + (size("q", "S"), keys)
+        right = tuple(size("q", letter) for letter in "LBH" if letter in group.layout) + (size("q", "S"), keys)
         shape = arrays["scores"].shape
         # A column more is that of a learned sink.
-        if shape not in (wanted, (*wanted[:-1], keys + 1)):
+        if shape not in (right, (*right[:-1], keys + 1)):
             hint = ""
-            if "H" in group.layout and shape == (*wanted[:-3], wanted[-2], size("q", "H"), size("k", "H")):
+            if "H" in group.layout and shape == (*right[:-3], right[-2], size("q", "H"), size("k", "H")):
                 hint = ": are tokens and heads exchanged? (--layout)"
-            raise InputError(f"{arrays['scores'].where} has shape {shape}, not {wanted} as q and k say{hint}")
+            raise InputError(f"{arrays['scores'].where} has shape {shape}, not {right} as q and k say{hint}")

@@ -3,6 +3,7 @@
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def shape_problem(path: Path) -> str | None:
     return None if shapes["k"] == shape else f"q and k in {path} differ in shape: {shape} and {shapes['k']}"
 
 
-def describe_head(q: np.ndarray, k: np.ndarray, factor: float) -> dict:
+def describe_head(q: np.ndarray, k: np.ndarray, factor: float) -> dict[str, Any]:
     """Moments of one head's scores over all token pairs, and what theory makes of its queries and keys.
 
     The variance splits exactly into tr(Σ_q Σ_k) + μ_qᵀΣ_kμ_q + μ_kᵀΣ_qμ_k with the moments over tokens. Beside it
@@ -135,7 +136,7 @@ def describe_head(q: np.ndarray, k: np.ndarray, factor: float) -> dict:
     return {name: _number(value) for name, value in row.items()}
 
 
-def _number(value) -> float | int | None:
+def _number(value: Any) -> float | int | None:
     if isinstance(value, int):
         return value
     return float(value) if np.isfinite(value) else None
@@ -171,7 +172,7 @@ def _softness(logits: np.ndarray) -> tuple[float, float]:
     return np.mean(np.log(total) + np.einsum("ij,ij->i", weight, below) / total), np.mean(1 / total)
 
 
-def describe_dump(dump: Activations, name: str, scaling: str, factor: float) -> list[dict]:
+def describe_dump(dump: Activations, name: str, scaling: str, factor: float) -> list[dict[str, Any]]:
     """Describe every head of a dump, layer by layer."""
     return [
         {"dump": name, "layer": layer, "head": head, "scaling": scaling} | describe_head(q, k, factor)

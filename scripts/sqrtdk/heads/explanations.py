@@ -4,19 +4,19 @@ A new one is one entry of `EXPLANATIONS`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqrtdk.heads.cases import Case
 from sqrtdk.heads.conventions import mup_factors
 
 
-def _root(value) -> float | None:
+def _root(value: float | None) -> float | None:
     return 1 / math.sqrt(value) if value else None
 
 
-def _among(case: Case, factors) -> float | None:
+def _among(case: Case, factors: Iterable[float | None]) -> float | None:
     """Return the first of some factors that is the one at work."""
-    return next((factor for factor in factors if factor and case.same(case.actual, factor)), None)
+    return next((factor for factor in factors if factor and case.at_work(factor)), None)
 
 
 def _parts(d_k: int) -> tuple[float | None, float | None]:
@@ -28,7 +28,7 @@ def _parts(d_k: int) -> tuple[float | None, float | None]:
 
 def _rounded_up(case: Case) -> float | None:
     """Return the factor of the width rounded up to a power of two or a multiple that kernels ask for."""
-    d_k = case.d_k
+    d_k = case.width
     widths = {2 ** math.ceil(math.log2(d_k)), *(step * math.ceil(d_k / step) for step in (8, 16, 32, 64, 128))}
     return _among(case, [_root(width) for width in sorted(widths - {d_k})])
 
@@ -56,19 +56,19 @@ FEW_KEYS = 8
 
 EXPLANATIONS: dict[str, tuple[Callable[[Case], float | None], str]] = {
     "no scale": (lambda c: 1.0, "multiply q·k by the scale"),
-    "1/d_k": (lambda c: 1 / c.d_k, "take the root: 1/sqrt(d_k)"),
+    "1/d_k": (lambda c: 1 / c.width, "take the root: 1/sqrt(d_k)"),
     "applied twice": (
         lambda c: c.right[0] ** 2,
         "scale once: a library's attention may do it already, and q or k may carry it",
     ),
     "inverted": (lambda c: 1 / c.right[0], "divide by the root, do not multiply by it"),
     "wrong sign": (lambda c: -c.right[0], "attend to what is alike, not to what is opposite"),
-    "1/sqrt(d_k) in place of the convention's": (lambda c: _root(c.d_k), "scale as the convention says"),
-    "d_model in place of d_k": (lambda c: _root(c.options.d_model or c.heads * c.d_k), "use the width of one head"),
+    "1/sqrt(d_k) in place of the convention's": (lambda c: _root(c.width), "scale as the convention says"),
+    "d_model in place of d_k": (lambda c: _root(c.options.d_model or c.heads * c.width), "use the width of one head"),
     "number of heads in place of d_k": (lambda c: _root(c.heads), "use the width of one head"),
     "d_v in place of d_k": (lambda c: _root(c.options.d_v), "use the width of q and k, not that of the values"),
     "padded width in place of d_k": (
-        lambda c: _root(c.facts["d_k"]) if c.facts["d_k"] != c.d_k else None,
+        lambda c: _root(c.facts["d_k"]) if c.facts["d_k"] != c.width else None,
         "use the width before padding",
     ),
     "d_model / number of heads in place of d_k": (
@@ -76,17 +76,17 @@ EXPLANATIONS: dict[str, tuple[Callable[[Case], float | None], str]] = {
         "use head_dim where it is set apart from d_model / num_heads",
     ),
     "scaled on one side only": (
-        lambda c: c.d_k**-0.25,
+        lambda c: c.width**-0.25,
         "scale q and k by the root of the scale each, or one of them by all of it",
     ),
     "log2(e) left in": (lambda c: c.right[0] / math.log(2), "log2(e) belongs to exp2 alone, and not to a scale"),
     "log2(e) left out": (lambda c: c.right[0] * math.log(2), "a softmax by exp2 needs the scale times log2(e)"),
     "a constant that does not follow d_k": (
-        lambda c: next((factor for d_k, factor in c.others if d_k != c.d_k and c.same(c.actual, factor)), None),
+        lambda c: next((factor for d_k, factor in c.others if d_k != c.width and c.at_work(factor)), None),
         "compute the scale from d_k",
     ),
     "width of all key heads in place of d_k": (
-        lambda c: _root(c.key_heads * c.d_k) if c.key_heads and c.key_heads != c.shape[0] else None,
+        lambda c: _root(c.key_heads * c.width) if c.key_heads and c.key_heads != c.shape[0] else None,
         "use the width of one head",
     ),
     "number of keys in place of d_k": (
@@ -94,16 +94,16 @@ EXPLANATIONS: dict[str, tuple[Callable[[Case], float | None], str]] = {
         "use the width of one head: d_k is the last axis of q",
     ),
     "width without the rotary part (MLA)": (
-        lambda c: _root(_parts(c.d_k)[0]),
+        lambda c: _root(_parts(c.width)[0]),
         "use the width of both parts together, such as 128 + 64",
     ),
     "width of the rotary part (MLA)": (
-        lambda c: _root(_parts(c.d_k)[1]),
+        lambda c: _root(_parts(c.width)[1]),
         "use the width of both parts together, such as 128 + 64",
     ),
     "width rounded up in place of d_k": (_rounded_up, "use the width before it is rounded up"),
-    "muP (1/d_k)": (lambda c: 1 / c.d_k, "if muP is meant, declare --convention mup"),
-    "muP (8/d_k)": (lambda c: 8 / c.d_k, "if muP is meant, declare --convention mup"),
+    "muP (1/d_k)": (lambda c: 1 / c.width, "if muP is meant, declare --convention mup"),
+    "muP (8/d_k)": (lambda c: 8 / c.width, "if muP is meant, declare --convention mup"),
     "1/layer number": (
         _by_layer,
         "meant where the model scales by layer (scale_attn_by_inverse_layer_idx of GPT-2, query-key layer scaling of "
@@ -111,15 +111,15 @@ EXPLANATIONS: dict[str, tuple[Callable[[Case], float | None], str]] = {
     ),
     "YaRN": (_yarn, "if the context is stretched by YaRN, declare the number as --convention"),
     "query_pre_attn_scalar": (
-        lambda c: _among(c, [_root(width) for width in (144, 168, 224, 256) if width != c.d_k]),
+        lambda c: _among(c, [_root(width) for width in (144, 168, 224, 256) if width != c.width]),
         "if the configuration has this query_pre_attn_scalar (Gemma), declare it: --convention 1/sqrt(N)",
     ),
     "keys absorbed into the latent (MLA)": (
-        lambda c: _root(192) if c.d_k == ABSORBED else None,
+        lambda c: _root(192) if c.width == ABSORBED else None,
         "right for MLA with absorbed weights: declare --convention 1/sqrt(192), the width before that",
     ),
     "muP with another base width": (
-        lambda c: _among(c, mup_factors(c.d_k)),
+        lambda c: _among(c, mup_factors(c.width)),
         "if muP is meant, declare --convention mup",
     ),
     "q or k carries the scale already": (
@@ -153,7 +153,7 @@ def explain(case: Case) -> list[str]:
     found = []
     for name, (number, _) in EXPLANATIONS.items():
         value = number(case)
-        if value is not None and case.same(case.actual, value):
+        if value is not None and case.at_work(value):
             found.append(name)
     if "1/layer number" in found:
         # One cause for all layers; what a single layer's number is besides is chance.

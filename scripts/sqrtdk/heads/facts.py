@@ -4,13 +4,14 @@ Tokens are taken as exchangeable.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from sqrtdk.heads.patterns import pattern_of
 from sqrtdk.heads.regression import ScoreSlope, measure
-from sqrtdk.heads.tally import Block, tally_of
+from sqrtdk.heads.tally import Block, Sums, Tally, tally_of
 from sqrtdk.statistics.estimates import jackknife_error, mean
 from sqrtdk.statistics.intervals import interval, log_interval
 
@@ -53,7 +54,7 @@ class Unmeasurable(ValueError):
     """A head without a query that may see two keys, or with scores beyond the range of float64."""
 
 
-def describe(blocks: Iterable[Block], factor: float, measured: ScoreSlope | None = None) -> dict:
+def describe(blocks: Iterable[Block], factor: float, measured: ScoreSlope | None = None) -> dict[str, Any]:
     """Return the facts of one head.
 
     Args:
@@ -82,7 +83,7 @@ def describe(blocks: Iterable[Block], factor: float, measured: ScoreSlope | None
     return {name: _plain(value) for name, value in facts.items()}
 
 
-def _plain(value):
+def _plain(value: Any) -> float | int | str | None:
     if value is None or isinstance(value, int | str):
         return value
     value = float(value)
@@ -94,7 +95,7 @@ def _error(replicates: list[np.ndarray]) -> float:
     return jackknife_error(*(values[np.isfinite(values)] for values in replicates))
 
 
-def _with_interval(name: str, value: float, se: float, degrees: float, log: bool = False) -> dict:
+def _with_interval(name: str, value: float, se: float, degrees: float, log: bool = False) -> dict[str, Any]:
     """Return value, error and interval; with `log`, `se` is that of ln(value)."""
     if not (math.isfinite(se) and math.isfinite(value)) or degrees < 1:
         return {name: value, f"{name}_low": math.nan, f"{name}_high": math.nan, f"{name}_se": math.nan}
@@ -102,7 +103,9 @@ def _with_interval(name: str, value: float, se: float, degrees: float, log: bool
     return {name: value, f"{name}_low": low, f"{name}_high": high, f"{name}_se": value * se if log else se}
 
 
-def _left_out(blocks, rows, columns, diagonals) -> list[np.ndarray]:
+def _left_out(
+    blocks: list[Block], rows: list[np.ndarray], columns: list[np.ndarray], diagonals: list[np.ndarray]
+) -> list[np.ndarray]:
     """Return what each token takes with it: one array where queries and keys are the same tokens, else two.
 
     rows, columns, diagonals: arrays (sum, token) of each block: what its queries, its keys and both in common add.
@@ -118,16 +121,17 @@ def _left_out(blocks, rows, columns, diagonals) -> list[np.ndarray]:
     return [np.concatenate(both, axis=-1)]
 
 
-def _spreads(blocks, tallies, factor) -> dict:
+def _spreads(blocks: list[Block], tallies: list[Tally], factor: float) -> dict[str, Any]:
     """Return mean, spread and extremes of the scores and of the logits."""
     scores = [tally.scores for tally in tallies]
     facts = _spread("score", blocks, scores, 1.0)
-    if tallies[0].logits is None:
+    logits = [tally.logits for tally in tallies if tally.logits is not None]
+    if not logits:
         return facts | _spread("logit", blocks, scores, factor)
-    return facts | _spread("logit", blocks, [tally.logits for tally in tallies], 1.0)
+    return facts | _spread("logit", blocks, logits, 1.0)
 
 
-def _spread(prefix: str, blocks, sums, scale: float) -> dict:
+def _spread(prefix: str, blocks: list[Block], sums: list[Sums], scale: float) -> dict[str, Any]:
     """Return mean and spread of `scale` times what was summed, pooled and within rows, by exact leave-one-token-out."""
     references = np.array([one.reference for one in sums])
     base = float(references.mean())
@@ -140,15 +144,15 @@ def _spread(prefix: str, blocks, sums, scale: float) -> dict:
             one.reference = base
     names = ("count", "sum", "square")
 
-    def pooled(count, total, square):
+    def pooled(count: Any, total: Any, square: Any) -> tuple[Any, Any]:
         with np.errstate(divide="ignore", invalid="ignore"):
             return total / count, np.maximum(square - total**2 / count, 0.0) / (count - 1)
 
-    def within(square, freedom):
+    def within(square: Any, freedom: Any) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.maximum(square, 0.0) / freedom
 
-    def stacked(rows, columns):
+    def stacked(rows: list[np.ndarray], columns: Sequence[str]) -> list[np.ndarray]:
         """Return what each token takes with it, by names of sums over queries and over keys."""
         by_key = [[np.stack([part[name] for name in columns]) for part in (s.columns, s.diagonal)] for s in sums]
         return _left_out(blocks, rows, [one for one, _ in by_key], [other for _, other in by_key])
@@ -166,7 +170,7 @@ def _spread(prefix: str, blocks, sums, scale: float) -> dict:
     rest_inner = [within(*(inner[:, None] - part)) for part in gone_inner]
     degrees = min(part.shape[-1] for part in gone) - 1
 
-    def log_se(value, replicates):
+    def log_se(value: float, replicates: list[np.ndarray]) -> float:
         if not value > 0:
             return math.nan
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -183,7 +187,7 @@ def _spread(prefix: str, blocks, sums, scale: float) -> dict:
     }
 
 
-def _counts(tallies) -> dict:
+def _counts(tallies: list[Tally]) -> dict[str, Any]:
     """Return how many scores there are, beyond what, and how rows differ."""
     counts = np.concatenate([tally.count for tally in tallies])
     overflow = sum(tally.overflow for tally in tallies) / max(counts.sum(), 1)
@@ -205,13 +209,13 @@ _OF_WEIGHTS = {
 """Facts and the sums they are means, or root mean squares, of."""
 
 
-def _weights(blocks, tallies) -> dict:
+def _weights(blocks: list[Block], tallies: list[Tally]) -> dict[str, Any]:
     """Return what softmax makes of the logits; a learned sink is one more outcome."""
     counts = np.concatenate([tally.count for tally in tallies])
     n_rows = int((counts > 1).sum())
     uniform = float(np.log(counts[counts > 1] + (blocks[0].sink is not None)).mean())
 
-    facts = {}
+    facts: dict[str, Any] = {}
     for fact, name in _OF_WEIGHTS.items():
         sums = np.array([sum(tally.rows[name].sum() for tally in tallies), n_rows])
         gone = _left_out(
@@ -241,9 +245,9 @@ def _weights(blocks, tallies) -> dict:
     return facts | {"uniform_entropy": uniform, "learned_sink_share": taken} | _sinks(tallies)
 
 
-def _sinks(tallies) -> dict:
+def _sinks(tallies: list[Tally]) -> dict[str, Any]:
     """Return the key that takes most attention of those that may look at it, its share, and how many keys are sinks."""
-    best = (0.0, None)
+    best: tuple[float, int | None] = (0.0, None)
     count = 0
     for tally in tallies:
         seen = tally.scores.columns["count"]
@@ -261,14 +265,14 @@ def _sinks(tallies) -> dict:
     return {"sink_key": best[1], "sink_share": best[0], "sink_count": count}
 
 
-def _vectors(blocks) -> dict:
+def _vectors(blocks: list[Block]) -> dict[str, Any]:
     """Return norms, cosine, width and the three terms of the variance from the vectors of tokens that take part."""
     used = [block.used() for block in blocks]
     shape = {name: int(sum(one[side].sum() for one in used)) for side, name in enumerate(("n_queries", "n_keys"))}
     if blocks[0].q is None:
         return shape | dict.fromkeys(_OF_VECTORS)
-    q = np.concatenate([block.q[queries] for block, (queries, _) in zip(blocks, used, strict=True)])
-    k = np.concatenate([block.k[keys] for block, (_, keys) in zip(blocks, used, strict=True)])
+    q = np.concatenate([block.pair[0][queries] for block, (queries, _) in zip(blocks, used, strict=True)])
+    k = np.concatenate([block.pair[1][keys] for block, (_, keys) in zip(blocks, used, strict=True)])
     d_k = q.shape[1]
     mu_q, mu_k = q.mean(axis=0), k.mean(axis=0)
     cq, ck = q - mu_q, k - mu_k

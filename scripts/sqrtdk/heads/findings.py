@@ -1,5 +1,6 @@
 """What is said of a head: a finding with its level."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 BUG, WARNING, NOTE = "bug", "warning", "note"
@@ -30,7 +31,7 @@ class Finding:
         return None if self.kind in COMPARED else self.factor
 
 
-def worst(findings) -> str:
+def worst(findings: Iterable[Finding]) -> str:
     """Return the gravest level of findings, `healthy` where there is none."""
     levels = {finding.level for finding in findings}
     return next((level for level in LEVELS if level in levels), HEALTHY)

@@ -4,12 +4,18 @@ import ast
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 WIDTH, KEYS, LAYER = ("d_k", "dk", "d_head", "head_dim", "head_size"), ("n_keys",), ("layer", "layer_idx")
 NAMES = (*WIDTH, *KEYS, *LAYER)
 """Names of the width of a head, of the number of keys, and of the layer, counted as in the names of arrays."""
-FUNCTIONS = {"sqrt": math.sqrt, "log": math.log, "log2": math.log2, "rsqrt": lambda x: x**-0.5}
-_OPERATORS: dict[type, Callable] = {
+FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "sqrt": math.sqrt,
+    "log": math.log,
+    "log2": math.log2,
+    "rsqrt": lambda x: x**-0.5,
+}
+_OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -77,9 +83,10 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _evaluate(node: ast.expr, known: dict[str, float]):
+def _evaluate(node: ast.expr, known: dict[str, float]) -> Any:
+    """Return the number of a checked formula, which is complex where a negative one has a root."""
     match node:
-        case ast.Constant(value=number):
+        case ast.Constant(value=int() | float() as number):
             return float(number)
         case ast.BinOp(left=left, op=op, right=right):
             return _OPERATORS[type(op)](_evaluate(left, known), _evaluate(right, known))

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,10 +42,12 @@ class Given:
         return None if self.scale is None else _of_head(self.scale, head) * self.gains[0] * self.gains[1]
 
     def sink(self, head: int) -> float | None:
+        """Return the logit of a head's learned sink, None where it has none."""
         return None if self.sinks is None else _of_head(self.sinks, head)
 
     def source(self, head: int) -> str:
-        """Say where the factor comes from, in words for a finding."""
+        """Say where the factor comes from, where there is one, in words for a finding."""
+        assert self.scale is not None
         words = {"argument": "was given", "default": "has by default", "measured": "shows in its scores"}
         parts = [f"attention {words.get(self.scale_from, 'has, as the file says,')} {_of_head(self.scale, head):.6g}"]
         parts += [
@@ -69,9 +72,9 @@ def _of_head(values: tuple[float, ...], head: int) -> float:
     return values[head] if len(values) > 1 else values[0]
 
 
-def given_of(beside: dict[str, Tensor], about: dict, n_heads: int, n_queries: int) -> Given:
+def given_of(beside: dict[str, Tensor], about: dict[str, Any], n_heads: int, n_queries: int) -> Given:
     """Return what arrays and words of a file say of one call; InputError for what cannot be."""
-    said: dict = {}
+    said: dict[str, Any] = {}
     for role, tensor in beside.items():
         values = np.asarray(tensor.finite(), np.float64).ravel()
         sizes = {"scale": (1, n_heads), "divisor": (1, n_heads), "sinks": (1, n_heads), "gains": (2,)}
@@ -104,11 +107,11 @@ def given_of(beside: dict[str, Tensor], about: dict, n_heads: int, n_queries: in
     )
 
 
-def _count(value) -> int | None:
+def _count(value: Any) -> int | None:
     return int(value) if isinstance(value, int | float) and math.isfinite(value) and value > 0 else None
 
 
-def about_of(path: Path, text: str | None) -> dict:
+def about_of(path: Path, text: str | None) -> dict[str, Any]:
     """Return what a file says in words, from its JSON; InputError where it is none, {} where it says nothing."""
     if text is None:
         return {}

@@ -44,22 +44,26 @@ class Judgement:
 
     @property
     def bugs(self) -> list[page.SharedFinding]:
+        """The mistakes, each once for all heads that share it."""
         return [group for group in page.grouped(self.heads) if group.finding.level == BUG]
 
     @property
     def warnings(self) -> list[page.SharedFinding]:
+        """What should be explained before training goes on, each once."""
         return [group for group in page.grouped(self.heads) if group.finding.level == WARNING]
 
     @property
     def notes(self) -> list[page.SharedFinding]:
+        """Facts worth a look, each once."""
         return [group for group in page.grouped(self.heads) if group.finding.level not in (BUG, WARNING)]
 
     @property
     def not_checked(self) -> list[str]:
+        """What the input did not let be looked at, in words."""
         return list(self.unchecked)
 
     @property
-    def rows(self) -> list[dict]:
+    def rows(self) -> list[dict[str, Any]]:
         """The facts of each head, as the CSV has them: `pandas.DataFrame(judgement.rows)`."""
         return [dict(verdict.row) for verdict in self.heads]
 
@@ -92,6 +96,7 @@ class Judgement:
         }
 
     def to_json(self) -> str:
+        """Return the verdict as JSON."""
         return json.dumps(self.to_dict(), indent=1)
 
     def __str__(self) -> str:
@@ -103,12 +108,12 @@ class Judgement:
     __repr__ = __str__
 
 
-def _finite(value):
+def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def audit(
-    source,
+    source: Any,
     *,
     scale: str | float | Callable[[int, int], float] | None = None,
     convention: str | None = None,

@@ -1,6 +1,7 @@
 """Masks: which key each query may see, whatever way it was written down."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def part(mask: Tensor, batch: tuple[int, int], head: tuple[int, int], n: int, m:
     """
     shape = mask.shape
     last = shape[-2:] if len(shape) > 1 else (1, *shape)
-    pick: tuple | None = None
+    pick: tuple[Any, ...] | None = None
     if last in ((n, m), (1, m)):
         lead = shape[:-2] if len(shape) > 1 else ()
         if not lead:

@@ -37,6 +37,7 @@ class Running:
     last: float = math.nan
 
     def add(self, value: float) -> None:
+        """Add the value of one step."""
         self.count += 1
         change = value - self.mean
         self.mean += change / self.count
@@ -45,6 +46,7 @@ class Running:
 
     @property
     def std(self) -> float:
+        """Standard deviation, NaN below two values."""
         return math.sqrt(self.square / (self.count - 1)) if self.count > 1 else math.nan
 
 
@@ -172,9 +174,9 @@ class AttentionMonitor:
         values: dict[str, float] = {}
         if rows.broken.any():
             by_head = rows.broken.reshape(-1, n_heads, rows.broken.shape[-1]).sum(axis=(0, 2))
-            for head in np.flatnonzero(by_head):
+            for head in map(int, np.flatnonzero(by_head)):
                 words = f"{by_head[head]} of the rows looked at hold NaN or infinite logits"
-                self._tell(name, int(head) if n_heads > 1 else None, "nonfinite", float(by_head[head]), words)
+                self._tell(name, head if n_heads > 1 else None, "nonfinite", float(by_head[head]), words)
             values["nonfinite"] = float(rows.broken.sum())
         facts = rows.facts()
         if facts is not None:

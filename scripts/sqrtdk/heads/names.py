@@ -1,6 +1,7 @@
 """What the name of an array says: queries, keys, scores, a mask, or what is done to the scores, and of which layer."""
 
 import re
+from collections.abc import Collection
 
 ROLES = {
     "q": ("q", "query", "queries"),
@@ -36,6 +37,7 @@ def split_name(key: str) -> tuple[str | None, str, list[int]]:
 
 
 def has_role(key: str) -> bool:
+    """Say whether a name is one of an array of attention."""
     return split_name(key)[0] is not None
 
 
@@ -44,7 +46,7 @@ def of_lens(key: str) -> bool:
     return _LENS.search(key) is not None
 
 
-def before_rotation(keys) -> list[str]:
+def before_rotation(keys: Collection[str]) -> list[str]:
     """Return the names that a rotation follows: hook_q where the file says that the model is rotary.
 
     Where hook_rot_q is there, it is what is read, and hook_q stands for nothing.

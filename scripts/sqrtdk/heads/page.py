@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from sqrtdk.heads.findings import BUG, HEALTHY, LEVELS, NOTE, WARNING, Finding
 from sqrtdk.heads.verdict import ALL_COLUMNS, Verdict
@@ -61,7 +62,7 @@ TABLE = (
 )
 
 
-def number(value, digits: int = 3) -> str:
+def number(value: Any, digits: int = 3) -> str:
     """Spell a number of a table; nothing for what does not exist."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
@@ -71,7 +72,7 @@ def number(value, digits: int = 3) -> str:
     return f"{value:.{places}f}" if value else "0"
 
 
-def cell(column: Column, row: dict) -> str:
+def cell(column: Column, row: dict[str, Any]) -> str:
     """Spell a fact of a head, with its interval, and a question mark where it rests on an assumed scale."""
     value = row[column.fact]
     if column.over and value is not None:
@@ -92,6 +93,10 @@ class SharedFinding:
     places: tuple[tuple[str, int, int], ...]
 
 
+Placed = tuple[Finding, tuple[str, int, int]]
+"""A finding and the head that has it: module, layer and number."""
+
+
 SCALES = ("wrong scale", "scale of another convention", "unexplained scale", "other than declared", "zero scale")
 """Findings whose factor is one number for many heads, so that another factor is another finding."""
 SHARP = ("entropy collapse", "very sharp")
@@ -106,7 +111,7 @@ def grouped(verdicts: Sequence[Verdict]) -> list[SharedFinding]:
 
     The evidence is that of the first of these heads.
     """
-    found: dict = {}
+    found: dict[tuple[Any, ...], list[Placed]] = {}
     for verdict in verdicts:
         place = (verdict.row["module"], verdict.row["layer"], verdict.row["head"])
         for finding in verdict.findings:
@@ -123,7 +128,7 @@ def grouped(verdicts: Sequence[Verdict]) -> list[SharedFinding]:
     return groups
 
 
-def _by_factor(found: list) -> list[list]:
+def _by_factor(found: list[Placed]) -> list[list[Placed]]:
     """Return findings with their places, apart where their factors are, in the order of the heads."""
     order = sorted(range(len(found)), key=lambda place: found[place][0].factor or 0.0)
     parts: list[list[int]] = []
@@ -136,7 +141,7 @@ def _by_factor(found: list) -> list[list]:
     return [[found[place] for place in sorted(part)] for part in sorted(parts, key=min)]
 
 
-def _reaching(found: list, count: int) -> Finding:
+def _reaching(found: list[Placed], count: int) -> Finding:
     """Return one finding for many factors."""
     factors = [finding.factor or 0.0 for finding, _ in found]
     evidence = f"{count} factors from {min(factors):.4g} to {max(factors):.4g}, the first: {found[0][0].evidence}"
@@ -149,7 +154,7 @@ def places(heads: tuple[tuple[str, int, int], ...]) -> str:
     order = sorted(heads, key=lambda place: (place[1], place[0], place[2]))
     for (module, layer), group in groupby(order, key=lambda place: place[:2]):
         numbers = [head for *_, head in group]
-        runs = []
+        runs: list[list[int]] = []
         for head in numbers:
             if runs and head == runs[-1][1] + 1:
                 runs[-1][1] = head

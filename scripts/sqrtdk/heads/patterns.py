@@ -1,6 +1,10 @@
 """Where the largest weights of a head stand: the token before, the first one, a single one, or each elsewhere."""
 
+from typing import Any
+
 import numpy as np
+
+from sqrtdk.heads.tally import Block, Tally
 
 MOST = 0.8
 """A pattern holds where it holds for so many of the rows."""
@@ -18,7 +22,7 @@ NORMAL = {
 """Patterns, and what is normal of each."""
 
 
-def pattern_of(blocks, tallies) -> dict:
+def pattern_of(blocks: list[Block], tallies: list[Tally]) -> dict[str, Any]:
     """Return the pattern of the largest weights, its offset or key (None where it has none), and its share of rows."""
     rows, offsets, on_key, on_first, on_sink = 0, [], 0, 0, 0
     key = None
@@ -38,7 +42,8 @@ def pattern_of(blocks, tallies) -> dict:
         on_key += int(counts.max())
         first = int(np.flatnonzero(block.used()[1])[0])
         on_first += int(counts[first])
-    found, numbers = [("spread out", None, 0)], np.concatenate(offsets) if offsets else np.zeros(0, int)
+    found: list[tuple[str, int | None, int]] = [("spread out", None, 0)]
+    numbers = np.concatenate(offsets) if offsets else np.zeros(0, int)
     if numbers.size:
         values, counts = np.unique(numbers, return_counts=True)
         offset = int(values[counts.argmax()])
@@ -54,7 +59,7 @@ def pattern_of(blocks, tallies) -> dict:
     return {"pattern": name, "pattern_at": at, "pattern_share": share}
 
 
-def words_of(facts: dict) -> tuple[str, str]:
+def words_of(facts: dict[str, Any]) -> tuple[str, str]:
     """Return a head's pattern in words, and what is normal of it."""
     name, at = facts["pattern"], facts["pattern_at"]
     if name == "spread out":

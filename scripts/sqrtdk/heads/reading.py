@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -27,8 +28,10 @@ MAX_HEADER = 100_000_000
 COPY = 2**22
 ABOUT = "sqrtdk"
 """Name of what a capture says in words, as JSON: an array of text, or an entry of the metadata of .safetensors."""
-_BROKEN = (OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
-_BROKEN += (NotImplementedError, RuntimeError, struct.error, MemoryError, OverflowError, KeyError, TypeError)
+_BROKEN = (
+    *(OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+    *(NotImplementedError, RuntimeError, struct.error, MemoryError, OverflowError, KeyError, TypeError),
+)
 """What the readers of NumPy and of zip archives raise on bytes that are not theirs."""
 
 
@@ -49,9 +52,10 @@ class Tensor:
 
     @property
     def where(self) -> str:
+        """The file and the name in it, for a message."""
         return f"{self.file}: '{self.key}'" if self.key else str(self.file)
 
-    def raw(self, index=()) -> np.ndarray:
+    def raw(self, index: tuple[Any, ...] = ()) -> np.ndarray:
         """Return a part as float64, or as bool where it is one, with NaN and ∞ as they are."""
         part = self.map()[index]
         if self.boolean:
@@ -61,14 +65,14 @@ class Tensor:
         # A copy, so that no open map of the file is kept.
         return np.array(part, np.float64)
 
-    def read(self, index=()) -> np.ndarray:
+    def read(self, index: tuple[Any, ...] = ()) -> np.ndarray:
         """Return a part as `raw` does; InputError where a number is NaN. −∞ is let through, as masks hold it."""
         array = self.raw(index)
         if not self.boolean and np.isnan(array).any():
             raise InputError(f"{self.where} holds NaN")
         return array
 
-    def finite(self, index=()) -> np.ndarray:
+    def finite(self, index: tuple[Any, ...] = ()) -> np.ndarray:
         """Return a part as float64; InputError where a number is not finite."""
         array = np.asarray(self.read(index), np.float64)
         if not np.isfinite(array).all():
@@ -118,7 +122,7 @@ def kind_of(where: str, dtype: np.dtype) -> tuple[bool, bool]:
     return dtype.kind == "b", bfloat16
 
 
-def _header(file) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
@@ -128,7 +132,9 @@ def _header(file) -> tuple[tuple[int, ...], bool, np.dtype]:
     return shape, fortran, dtype
 
 
-def _mapped(path: Path, key: str, shape, dtype, fortran: bool, offset: int, size: int) -> Tensor:
+def _mapped(
+    path: Path, key: str, shape: tuple[int, ...], dtype: np.dtype, fortran: bool, offset: int, size: int
+) -> Tensor:
     """Return an array whose bytes stand uncompressed in a file of `size` bytes."""
     where = f"{path}: '{key}'" if key else str(path)
     boolean, bfloat16 = kind_of(where, dtype)
@@ -138,9 +144,9 @@ def _mapped(path: Path, key: str, shape, dtype, fortran: bool, offset: int, size
     if needed == 0:
         raise InputError(f"{where} is empty, of shape {tuple(shape)}")
     stored = np.dtype("<u2") if bfloat16 else dtype
-    order = "F" if fortran else "C"
+    order: Literal["F", "C"] = "F" if fortran else "C"
 
-    def open_map():
+    def open_map() -> np.ndarray:
         return np.memmap(path, dtype=stored, mode="r", offset=offset, shape=tuple(shape), order=order)
 
     return Tensor(path, key, tuple(shape), boolean, bfloat16, open_map)
@@ -169,17 +175,17 @@ def words_of(path: Path) -> str | None:
     return None
 
 
-def _saved(path: Path, size: int, wanted) -> dict[str, Tensor]:
+def _saved(path: Path, size: int, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
     return {key: in_memory(path, key, array) for key, array in tensors_of(path).items() if wanted(key)}
 
 
-def _npy(path: Path, size: int, wanted) -> dict[str, Tensor]:
+def _npy(path: Path, size: int, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
     with path.open("rb") as file:
         shape, fortran, dtype = _header(file)
         return {"": _mapped(path, "", shape, dtype, fortran, file.tell(), size)}
 
 
-def _npz(path: Path, size: int, wanted) -> dict[str, Tensor]:
+def _npz(path: Path, size: int, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
     found = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
@@ -212,9 +218,9 @@ def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, key: 
     if needed == 0 or needed > member.file_size - start:
         raise InputError(f"{path}: '{key}' is {'empty' if needed == 0 else 'cut short'}, of shape {tuple(shape)}")
     stored = np.dtype("<u2") if bfloat16 else dtype
-    unpacked = []
+    unpacked: list[IO[bytes]] = []
 
-    def open_map():
+    def open_map() -> np.ndarray:
         # Compressed: unpacked once, onto the disk, when it is first read.
         if not unpacked:
             unpacked.append(tempfile.TemporaryFile())  # noqa: SIM115 - lives as long as the array
@@ -234,7 +240,7 @@ def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, key: 
     return Tensor(path, key, tuple(shape), boolean, bfloat16, open_map)
 
 
-def _safetensors(path: Path, size: int, wanted) -> dict[str, Tensor]:
+def _safetensors(path: Path, size: int, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
     """Read the header: its length in 8 bytes, little-endian, then JSON of names to type, shape and place after it."""
     with path.open("rb") as file:
         start = file.read(8)

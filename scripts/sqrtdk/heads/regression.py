@@ -6,6 +6,7 @@ A row's own level never counts, since softmax does not see it.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class ScoreSlope:
     softcap: float | None = None
     biased: str = ""
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         """Return what belongs to the facts of a head."""
         return {
             "measured_factor": self.factor,
@@ -108,13 +109,14 @@ def _fit(rows: Rows) -> ScoreSlope:
     return ScoreSlope(slope, jackknife_error(rest[np.isfinite(rest)]), min(r2, 1.0))
 
 
-def _products(block: Block, part) -> np.ndarray:
+def _products(block: Block, part: slice | np.ndarray) -> np.ndarray:
     """Return q·k of some rows, up to a number for each."""
-    return block.q[part] @ (block.k - block.k.mean(axis=0)).T
+    q, k = block.pair
+    return q[part] @ (k - k.mean(axis=0)).T
 
 
-def _use(block: Block, part) -> np.ndarray | None:
-    return choices(rows_of(block.allowed, part), block.scores[part].shape)[0]
+def _use(block: Block, part: slice | np.ndarray) -> np.ndarray | None:
+    return choices(rows_of(block.allowed, part), block.given[part].shape)[0]
 
 
 def _all_rows(blocks: list[Block], cap: float | None, without_bias: bool = False) -> Rows:
@@ -122,15 +124,16 @@ def _all_rows(blocks: list[Block], cap: float | None, without_bias: bool = False
         step = max(1, PIECE // block.shape[1])
         for start in range(0, block.shape[0], step):
             part = slice(start, start + step)
-            z, use = block.scores[part], _use(block, part)
-            if without_bias and block.bias is not None:
-                z = z - rows_of(block.bias, part)
+            z, use = block.given[part], _use(block, part)
+            bias = rows_of(block.bias, part) if without_bias else None
+            if bias is not None:
+                z = z - bias
             if cap is not None:
                 z, use = _uncapped(z, cap, use)
             yield _products(block, part), z, use
 
 
-def _uncapped(z: np.ndarray, cap: float, use) -> tuple[np.ndarray, np.ndarray]:
+def _uncapped(z: np.ndarray, cap: float, use: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return what a soft cap was applied to, and where that can be told."""
     inside = np.abs(z) < SATURATED * cap
     return cap * np.arctanh(np.where(inside, z / cap, 0.0)), inside if use is None else inside & use
@@ -147,7 +150,7 @@ def _capped(blocks: list[Block]) -> ScoreSlope:
     from scipy.optimize import minimize_scalar
 
     parts = [(block, _some_rows(block)) for block in blocks]
-    held = [(_products(block, part), block.scores[part], _use(block, part)) for block, part in parts]
+    held = [(_products(block, part), block.given[part], _use(block, part)) for block, part in parts]
     largest = max(float(np.abs(z if use is None else z[use]).max(initial=0.0)) for _, z, use in held)
     if not largest > 0:
         return ScoreSlope()
@@ -179,7 +182,7 @@ def _along_diagonals(blocks: list[Block]) -> Rows:
             use = use[:, :-1] & following[:, 1:]
         yield (
             _products(block, here)[:, :-1] - _products(block, here + 1)[:, 1:],
-            block.scores[here][:, :-1] - block.scores[here + 1][:, 1:],
+            block.given[here][:, :-1] - block.given[here + 1][:, 1:],
             use,
         )
 
@@ -193,6 +196,6 @@ def _between(blocks: list[Block]) -> Rows:
         uses = [use for use in (_use(one, part), _use(other, part)) if use is not None]
         yield (
             _products(one, part) - _products(other, part),
-            one.scores[part] - other.scores[part],
+            one.given[part] - other.given[part],
             np.logical_and.reduce(uses) if uses else None,
         )

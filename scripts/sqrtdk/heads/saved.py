@@ -1,6 +1,7 @@
 """Tensors of a .pt or .pth file, read by PyTorch where it is installed, and without running anything in the file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def tensors_of(path: Path) -> dict[str, np.ndarray]:
         raise InputError(f"{path}: holds more than tensors, or is no file of PyTorch ({words})") from error
     found: dict[str, np.ndarray] = {}
 
-    def gather(name: str, value) -> None:
+    def gather(name: str, value: Any) -> None:
         if isinstance(value, torch.Tensor):
             value = value.detach()
             array = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()

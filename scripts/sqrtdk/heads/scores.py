@@ -4,6 +4,7 @@ Arrays come through DLPack or `__array__`; no framework is imported. Only some r
 spaced, so that the cost stays a small part of the attention's own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ EXPLAINED = 0.9
 class ScoreError(AssertionError):
     """Scores are not as expected; `facts` holds what was measured."""
 
-    def __init__(self, message: str, facts: "ScoreFacts"):
+    def __init__(self, message: str, facts: "ScoreFacts") -> None:
         super().__init__(message)
         self.facts = facts
 
@@ -96,7 +97,7 @@ def as_array(x: Any) -> np.ndarray:
     for method in ("detach", "cpu"):
         x = getattr(x, method)() if hasattr(x, method) else x
     # NumPy has no bfloat16, and no memory of a GPU: such arrays come by the other way, or widened by their framework.
-    ways = [np.from_dlpack] if hasattr(x, "__dlpack__") else []
+    ways: list[Callable[[Any], np.ndarray]] = [np.from_dlpack] if hasattr(x, "__dlpack__") else []
     ways += [np.asarray, *([lambda x: np.asarray(x.float())] if hasattr(x, "float") else [])]
     for way in ways:
         try:
@@ -220,7 +221,9 @@ def check_scores(
     return facts
 
 
-def _check_scale(scores: Any, mask: Any, q: Any, k: Any, scale: float | None, rows, name: str, facts) -> None:
+def _check_scale(
+    scores: Any, mask: Any, q: Any, k: Any, scale: float | None, rows: int | None, name: str, facts: ScoreFacts
+) -> None:
     """Compare the slope of scores on q·k within rows with what the scale has to be."""
     z = np.array(as_array(some_rows(scores, rows)), np.float64)
     q = np.asarray(as_array(some_rows(q, rows)), np.float64)

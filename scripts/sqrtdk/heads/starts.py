@@ -1,6 +1,7 @@
 """The scale at the start of training, where the size of the scores is known: from scores alone, or from q beside k."""
 
 import math
+from collections.abc import Callable
 
 from sqrtdk.heads.cases import ERRORS, Case
 from sqrtdk.heads.findings import BUG, WARNING, Finding
@@ -9,7 +10,7 @@ CLOSE = 0.07
 """Sizes that differ by less, or by less than five standard errors, are one: weights are drawn by chance."""
 WIDE, LARGE = 1.5, 2.5
 """Logits so many times as wide as they should be are suspicious, then a bug, where a missing scale makes them so."""
-STARTS = {
+STARTS: dict[str, Callable[[int], float]] = {
     "": lambda d_model: 1.0,
     " with nn.Linear's own start": lambda d_model: 1 / 3,
     " with a start of 0.02": lambda d_model: 4e-4 * d_model,
@@ -26,9 +27,11 @@ def width_of(case: Case) -> int | None:
 
 def scale_at_start(case: Case) -> Finding | None:
     """Hold scores alone, before training, against what they are without a scale, or with it twice."""
-    width, unit = width_of(case), case.options.convention.unit
+    d_model, width, unit = case.options.d_model, width_of(case), case.options.convention.unit
     spread, se = case.facts["row_logit_std"], case.facts["row_logit_std_se"]
-    if case.d_k is not None or case.options.stage != "init" or None in (width, unit, spread) or not spread > 0:
+    if case.d_k is not None or case.options.stage != "init" or spread is None or not spread > 0:
+        return None
+    if d_model is None or width is None or unit is None:
         return None
     rights = case.options.convention.right(width, case.n_keys)
     if not rights:
@@ -39,13 +42,13 @@ def scale_at_start(case: Case) -> Finding | None:
     of = f"standard deviation {spread:.4g} within rows; at d_k = d_model / {heads} = {width} it should be {usual:.4g}"
 
     def close(factor: float, start: str = "") -> bool:
-        return abs(math.log(ratio / (factor * STARTS[start](case.options.d_model)))) < slack
+        return abs(math.log(ratio / (factor * STARTS[start](d_model)))) < slack
 
     if ratio > WIDE:
         for start in STARTS:
             for name, factor in (("no scale", 1 / rights[0]), ("inverted", 1 / rights[0] ** 2)):
                 if close(factor, start):
-                    size = factor * usual * STARTS[start](case.options.d_model)
+                    size = factor * usual * STARTS[start](d_model)
                     evidence = f"{of}, and {'without a scale' if name == 'no scale' else name} is {size:.4g}{start}"
                     level = BUG if ratio > LARGE else WARNING
                     advice = "multiply q·k by the scale" if name == "no scale" else "divide by the root of d_k"

@@ -5,6 +5,7 @@ Rows are taken in pieces, so memory does not grow with the square of the length.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +46,22 @@ class Block:
     left_out: int = 0
 
     @property
+    def pair(self) -> tuple[np.ndarray, np.ndarray]:
+        """Queries and keys, of a block that has them."""
+        assert self.q is not None
+        assert self.k is not None
+        return self.q, self.k
+
+    @property
+    def given(self) -> np.ndarray:
+        """The scores that were given, of a block that has them."""
+        assert self.scores is not None
+        return self.scores
+
+    @property
     def shape(self) -> tuple[int, int]:
-        return self.scores.shape if self.q is None else (self.q.shape[0], self.k.shape[0])
+        """How many queries and how many keys there are."""
+        return self.given.shape if self.q is None else (len(self.pair[0]), len(self.pair[1]))
 
     @property
     def plain(self) -> bool:
@@ -59,7 +74,7 @@ class Block:
         if self.allowed is None:
             return np.ones(n, bool), np.ones(m, bool)
         allowed = np.broadcast_to(self.allowed, (n, m))
-        return allowed.any(axis=1), allowed.any(axis=0)
+        return np.any(allowed, axis=1), np.any(allowed, axis=0)
 
 
 class Sums:
@@ -69,13 +84,15 @@ class Sums:
     are taken relative to. low, high: extremes.
     """
 
-    def __init__(self, n: int, m: int, reference: float):
+    def __init__(self, n: int, m: int, reference: float) -> None:
         self.rows = {name: np.zeros(n) for name in ("count", "sum", "square", "within")}
         self.columns = {name: np.zeros(m) for name in _COLUMN}
         self.diagonal = {name: np.zeros(n) for name in _COLUMN}
         self.reference, self.low, self.high = reference, math.inf, -math.inf
 
-    def add(self, part: slice, x: np.ndarray, shift: np.ndarray, use, count: np.ndarray, shared: bool):
+    def add(
+        self, part: slice, x: np.ndarray, shift: np.ndarray, use: np.ndarray | None, count: np.ndarray, shared: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Add some rows of x (rows, m), up to the number `shift` of each row; 0 where `use` is not.
 
         Returns what is left of x without its rows' means, and these means.
@@ -125,7 +142,7 @@ class Tally:
     for the sink and −1 for rows without a choice. overflow: scores beyond float16, and logits whose exp is.
     """
 
-    def __init__(self, n: int, m: int, reference: float, logits: float | None):
+    def __init__(self, n: int, m: int, reference: float, logits: float | None) -> None:
         self.scores = Sums(n, m, reference)
         self.logits = None if logits is None else Sums(n, m, logits)
         self.rows = {name: np.zeros(n) for name in WEIGHTS}
@@ -147,29 +164,32 @@ def tally_of(block: Block, factor: float, plain: bool = True) -> Tally:
     """
     n, m = block.shape
     if block.q is not None:
-        key_mean, query_mean = block.k.mean(axis=0), block.q.mean(axis=0)
-        k, reference = block.k - key_mean, float(query_mean @ key_mean)
-        offset = (block.q - query_mean) @ key_mean
+        q, k = block.pair
+        key_mean, query_mean = k.mean(axis=0), q.mean(axis=0)
+        k, reference = k - key_mean, float(query_mean @ key_mean)
+        offset = (q - query_mean) @ key_mean
     else:
-        reference = _mean(block.scores, block.allowed)
+        reference = _mean(block.given, block.allowed)
     centre = None
     if not plain:
-        given = block.scores is not None
-        centre = _mean(block.scores, block.allowed) if given else float(capped(factor * reference, block.softcap))
+        if block.scores is not None:
+            centre = _mean(block.scores, block.allowed)
+        else:
+            centre = float(capped(factor * reference, block.softcap))
     tally = Tally(n, m, reference, centre)
     step = max(1, PIECE // m)
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
         if block.q is not None:
-            x, shift = block.q[part] @ k.T, offset[part]
+            x, shift = q[part] @ k.T, offset[part]
         else:
-            x, shift = block.scores[part] - reference, np.zeros(part.stop - part.start)
+            x, shift = block.given[part] - reference, np.zeros(part.stop - part.start)
         _add(tally, block, part, x, shift, factor)
     return tally
 
 
-def capped(z, softcap: float | None):
-    """Return logits after a soft cap, where there is one."""
+def capped(z: Any, softcap: float | None) -> Any:
+    """Return logits, one or an array, after a soft cap, where there is one."""
     return z if softcap is None else softcap * np.tanh(z / softcap)
 
 
@@ -178,14 +198,14 @@ def _mean(scores: np.ndarray, allowed: np.ndarray | None) -> float:
     return float(finite.mean()) if finite.size else 0.0
 
 
-def rows_of(array, part):
+def rows_of(array: np.ndarray | None, part: slice | np.ndarray) -> np.ndarray | None:
     """Return some rows of an array (n, m), or the one row that all share, or None."""
     if array is None:
         return None
     return array[part] if array.ndim == 2 and array.shape[0] > 1 else array.reshape(1, -1)
 
 
-def choices(allowed: np.ndarray | None, shape: tuple[int, int]):
+def choices(allowed: np.ndarray | None, shape: tuple[int, ...]) -> tuple[np.ndarray | None, np.ndarray]:
     """Return where rows with at least two keys allow attention, None for everywhere, and how many keys these have."""
     if allowed is None:
         return None, np.full(shape[0], float(shape[1]))
@@ -197,7 +217,7 @@ def choices(allowed: np.ndarray | None, shape: tuple[int, int]):
     return use, count
 
 
-def _add(tally: Tally, block: Block, part: slice, x, shift, factor) -> None:
+def _add(tally: Tally, block: Block, part: slice, x: np.ndarray, shift: np.ndarray, factor: float) -> None:
     """Add some rows: x (rows, m) scores up to the number `shift` of each row, already relative to the reference."""
     use, count = choices(rows_of(block.allowed, part), x.shape)
     if use is not None:
@@ -205,23 +225,23 @@ def _add(tally: Tally, block: Block, part: slice, x, shift, factor) -> None:
     scores = tally.scores
     y, level = scores.add(part, x, shift, use, count, block.shared)
     size = y + (level + scores.reference)[:, None]
-    logits = None
-    if tally.logits is not None:
+    sums, logits = tally.logits, None
+    if sums is not None:
         logits = _logits(block, part, factor * (x + (shift + scores.reference)[:, None]))
     _range(tally, scores, size, use, factor, logits)
     slopes = np.ones(1)
-    if logits is None:
+    if sums is None or logits is None:
         z, centre = factor * y, factor * (level + scores.reference)
     else:
         if block.softcap is not None:
             bias = rows_of(block.bias, part)
             slopes = 1 - ((logits - (0.0 if bias is None else bias)) / block.softcap) ** 2
-        logits = logits - tally.logits.reference
+        logits = logits - sums.reference
         if use is not None:
             logits = np.where(use, logits, 0.0)
-        z, centre = tally.logits.add(part, logits, np.zeros(len(count)), use, count, block.shared)
-        _range(tally, tally.logits, z + (centre + tally.logits.reference)[:, None], use)
-        centre = centre + tally.logits.reference
+        z, centre = sums.add(part, logits, np.zeros(len(count)), use, count, block.shared)
+        _range(tally, sums, z + (centre + sums.reference)[:, None], use)
+        centre = centre + sums.reference
     squares = np.nan if block.q is None else factor**2 * np.vecdot(block.q[part], block.q[part])
     if block.sink is not None:
         # The sink is one more outcome, which is no key.
@@ -239,7 +259,14 @@ def _logits(block: Block, part: slice, products: np.ndarray) -> np.ndarray:
     return capped(products, block.softcap) if bias is None else capped(products, block.softcap) + bias
 
 
-def _range(tally: Tally, sums: Sums, values: np.ndarray, use, factor: float | None = None, logits=None) -> None:
+def _range(
+    tally: Tally,
+    sums: Sums,
+    values: np.ndarray,
+    use: np.ndarray | None,
+    factor: float | None = None,
+    logits: np.ndarray | None = None,
+) -> None:
     """Add the extremes of some rows, and with a factor what is beyond float16."""
     if use is not None:
         values = values[use]
@@ -255,7 +282,16 @@ def _range(tally: Tally, sums: Sums, values: np.ndarray, use, factor: float | No
         tally.overflow += (np.abs(values) > HALF_MAXIMUM).sum(), (factor * values > EXP_HALF).sum()
 
 
-def _soften(tally, part, z, use, some, squares, slopes, shared) -> None:
+def _soften(
+    tally: Tally,
+    part: slice,
+    z: np.ndarray,
+    use: np.ndarray | None,
+    some: np.ndarray,
+    squares: float | np.ndarray,
+    slopes: np.ndarray,
+    shared: bool,
+) -> None:
     """Add the weights' measures of some rows, and how each changes when a key is taken away.
 
     z (rows, outcomes): logits, up to a number for each row; the outcomes are the keys, and the sink where there is one.
@@ -328,7 +364,9 @@ def _soften(tally, part, z, use, some, squares, slopes, shared) -> None:
             tally.diagonal[name][place] += (times * live)[here] * others[here, place]
 
 
-def _slowed(p, largest, top, jacobian, slopes):
+def _slowed(
+    p: np.ndarray, largest: np.ndarray, top: np.ndarray, jacobian: np.ndarray, slopes: np.ndarray
+) -> float | np.ndarray:
     """Return the part of the softmax Jacobian's square that the slopes of the logits leave, below 1 under a cap."""
     if slopes.ndim == 1:
         return 1.0

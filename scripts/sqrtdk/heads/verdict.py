@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -41,11 +42,12 @@ DISTINCT_COUNTS = 6
 class Verdict:
     """A head's row of facts and its findings."""
 
-    row: dict
+    row: dict[str, Any]
     findings: tuple[Finding, ...]
 
     @property
     def level(self) -> str:
+        """The gravest level of the findings."""
         return worst(self.findings)
 
 
@@ -112,7 +114,7 @@ def _measured(head: Head, blocks: list[Block]) -> tuple[str, list[Block], ScoreS
     if measured.r2 is None or measured.r2 >= TRUSTED:
         return "", blocks, measured
     group, (layer, place) = head.group, head.place
-    others = {}
+    others: dict[str, dict[str, Any]] = {}
     if group.key_heads and 1 < group.key_heads < group.n_heads:
         others["tiled"] = {"key_head": place % group.key_heads}
     if all(n == m for n, m in (block.shape for block in blocks)):
@@ -125,24 +127,25 @@ def _measured(head: Head, blocks: list[Block]) -> tuple[str, list[Block], ScoreS
     return "", blocks, measured
 
 
-def _facts(blocks: list[Block], case: Case, measured: ScoreSlope) -> dict:
+def _facts(blocks: list[Block], case: Case, measured: ScoreSlope) -> dict[str, Any]:
     """Return the facts of a head at the factor at work, and where that is known from."""
     captured = case.facts["captured_factor"]
     alone = blocks[0].q is None
-    if alone:
-        factor, source = 1.0, "scores"
-    else:
+    factor, source = 1.0, "scores"
+    if not alone:
         probe = replace(case, facts=case.facts | _probe(blocks, measured))
-        factor = captured if captured is not None else probe.declared
-        source = "captured" if captured is not None else "declared" if factor is not None else "assumed"
-        if probe.measured is not None and (factor is None or not probe.same(probe.measured, factor)):
+        stated = captured if captured is not None else probe.declared
+        source = "captured" if captured is not None else "declared" if stated is not None else "assumed"
+        if probe.measured is not None and (stated is None or not probe.same(probe.measured, stated)):
             # The scores say what the factor is, whatever was declared.
             factor, source = probe.measured, "measured"
-        elif probe.measured is not None and source == "declared":
-            source = "measured"
-        elif factor is None:
+        elif stated is None:
             # Where any factor is right, the usual one is as good as another, and marked as assumed.
-            factor = (probe.right or (1 / math.sqrt(probe.d_k),))[0]
+            factor = (probe.right or (1 / math.sqrt(probe.width),))[0]
+        else:
+            factor = stated
+            if probe.measured is not None and source == "declared":
+                source = "measured"
     row = facts.describe(blocks, factor, measured)
     row |= {"q_on_ellipsoid": False, "k_on_ellipsoid": False, "scale_source": source}
     known = replace(case, facts=case.facts | row)
@@ -158,7 +161,7 @@ def _used(blocks: list[Block], side: str) -> np.ndarray:
     return np.concatenate([getattr(block, side)[block.used()["qk".index(side)]] for block in blocks])
 
 
-def _probe(blocks: list[Block], measured: ScoreSlope) -> dict:
+def _probe(blocks: list[Block], measured: ScoreSlope) -> dict[str, Any]:
     """Return what a declared scale and a convention need to know before anything is described."""
     q, k = _used(blocks, "q"), _used(blocks, "k")
     norms = {"q": np.sqrt(np.vecdot(q, q)), "k": np.sqrt(np.vecdot(k, k))}
@@ -174,7 +177,7 @@ def _probe(blocks: list[Block], measured: ScoreSlope) -> dict:
     }
 
 
-def _counts(blocks) -> np.ndarray:
+def _counts(blocks: list[Block]) -> np.ndarray:
     """Return how many keys each query sees, of the queries that have a choice."""
     counts = np.concatenate(
         [
@@ -210,7 +213,8 @@ def _iid(n_keys: int, spread: float) -> float:
 
 def _acquaint(heads: list[Head], cases: list[Case]) -> None:
     """Tell each case of the other heads of its layer, of earlier dumps of the same head, and of other widths."""
-    layers, series = {}, {}
+    layers: dict[tuple[Any, ...], list[Case]] = {}
+    series: dict[tuple[Any, ...], list[Case]] = {}
     for head, case in zip(heads, cases, strict=True):
         layers.setdefault((head.order, head.module, head.layer), []).append(case)
         series.setdefault((head.module, head.layer, head.head), []).append(case)
@@ -220,14 +224,14 @@ def _acquaint(heads: list[Head], cases: list[Case]) -> None:
     for order in {head.order for head in heads}:
         group = [case for head, case in zip(heads, cases, strict=True) if head.order == order]
         spreads = [case.facts["row_score_std"] for case in group if case.facts["row_score_std"] is not None]
-        layers = {}
+        ratios: dict[int, set[float]] = {}
         for head, case in zip(heads, cases, strict=True):
             if head.order == order and case.d_k and case.actual and case.right:
-                layers.setdefault(head.layer, set()).add(float(f"{case.actual / case.right[0]:.3g}"))
-        steady = sorted((layer, *ratios) for layer, ratios in layers.items() if len(ratios) == 1)
+                ratios.setdefault(head.layer, set()).add(float(f"{case.actual / case.right[0]:.3g}"))
+        steady = sorted((layer, min(found)) for layer, found in ratios.items() if len(found) == 1)
         for case in group:
             case.usual_spread = float(np.median(spreads)) if spreads else math.inf
-            case.layers = steady if len({ratio for _, ratio in steady}) > 1 and len(steady) == len(layers) else []
+            case.layers = steady if len({ratio for _, ratio in steady}) > 1 and len(steady) == len(ratios) else []
     for group in series.values():
         if len({case.d_k for case in group}) == 1:
             group[-1].before = [case.facts for case in group[:-1]]

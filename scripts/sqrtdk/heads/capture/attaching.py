@@ -1,6 +1,7 @@
 """A monitor on a PyTorch model: attention is seen as by a capture, on the steps that are measured, and on no others."""
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -9,11 +10,14 @@ from sqrtdk.heads.capture.places import Places
 from sqrtdk.heads.capture.transformers import watch_interface
 from sqrtdk.heads.capture.watching import Projection, Seen, Watch
 
+if TYPE_CHECKING:
+    from sqrtdk.heads.monitor import AttentionMonitor
+
 
 class Attached:
     """What `AttentionMonitor.attach` put on a model. `start` and `stop` open and close a step."""
 
-    def __init__(self, model, monitor):
+    def __init__(self, model: Any, monitor: "AttentionMonitor") -> None:
         self.monitor, self.places = monitor, Places(model)
         self._stack = ExitStack()
 
@@ -31,6 +35,7 @@ class Attached:
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
+        """Take off all that was put on."""
         self._stack.close()
 
     def keep(self, seen: Seen, projections: list[Projection]) -> None:
@@ -49,6 +54,6 @@ class Attached:
             mask = seen.mask
             self.monitor.observe_qk(name, q, k, scale, mask, causal=seen.causal, softcap=cap)
 
-    def _gradient(self, name: str, gradient) -> None:
+    def _gradient(self, name: str, gradient: Any) -> None:
         with torch._C.DisableTorchFunction():
             self.monitor.observe_gradient(name, gradient)
