@@ -156,7 +156,7 @@ class TestReading:
         self.archive(tmp_path, q=np.ones((1, 1, 4, 2)), k=np.ones((1, 1, 4, 2)))
         entry = {"file": "a dump.npz", "scaling": "1/sqrt(d_k)", "convention": "mine"}
         (problem,) = rules.dump_problems({"a": entry}, [tmp_path])
-        assert "convention mine: neither" in str(problem)
+        assert "convention mine: 'mine' is not known" in str(problem)
         assert "--convention" not in str(problem)
 
     def test_a_truncated_archive_is_named(self, tmp_path):
