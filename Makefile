@@ -26,7 +26,7 @@ test: dev ## unit, workflow and report tests
 
 test-fast: dev ## what an edit breaks most often, in a minute: no browser, no LaTeX, no run of the pipeline
 	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -m "not slow and not latex" \
-		--durations 10 --durations-min 1 tests/unit $(ARGS)
+		--durations 10 --durations-min 0.5 tests/unit $(ARGS)
 
 test-cluster: ## the same results on a Slurm that is installed on this machine (Debian, root)
 	@sh scripts/setup_environment.sh requirements-cluster.txt

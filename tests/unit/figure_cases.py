@@ -49,17 +49,27 @@ def title(name: str) -> str:
 
 
 @functools.lru_cache
-def drawn(name: str):
-    """Return (figure, data, words) of a figure."""
-    frames = synthetic.frames()
-    module = load(name)
-    return module.draw(frames), module.data(frames), describe(name, frames)
+def figure_of(name: str):
+    """Return a figure as it is drawn from the usual tables."""
+    return load(name).draw(synthetic.frames())
+
+
+@functools.lru_cache
+def data_of(name: str) -> pd.DataFrame:
+    """Return what a figure plots."""
+    return load(name).data(synthetic.frames())
+
+
+@functools.lru_cache
+def words_of(name: str) -> Description:
+    """Return what a figure says."""
+    return describe(name, synthetic.frames())
 
 
 @functools.lru_cache
 def svg(name: str) -> str:
     """Return a figure as the text of its SVG file."""
-    figure, _, words = drawn(name)
+    figure, words = figure_of(name), words_of(name)
     return stamping.svg(saving.save(figure, "svg"), stamp(name, words.alt)).decode()
 
 

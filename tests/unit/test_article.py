@@ -134,6 +134,7 @@ def test_what_is_not_in_the_run_is_left_out():
     assert design.card(bare, CONFIGURATION)[1].sentences[-1].key == "article.design.mechanisms.no_heads"
 
 
+@pytest.mark.slow
 def test_the_small_test_is_computed():
     sentences = asked("small_test", frames())
     assert sentences[0].values["below"] == f"{100 * one_product.chance_below(questions.TOLD):.0f} %"

@@ -106,6 +106,7 @@ def test_the_correction_is_better_than_the_limit():
                 assert abs(corrected[name] - truth[name]) < abs(limit[name] - truth[name]), (n, spread, name)
 
 
+@pytest.mark.slow
 def test_ranges_end_where_the_tolerance_is_passed():
     n, spreads = 64, np.geomspace(0.05, 64, 200)
     every = [exact(n, float(s)) for s in spreads]

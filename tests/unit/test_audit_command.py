@@ -65,12 +65,14 @@ class TestExitCodes:
         assert main([]) == 2
         assert "sqrtdk audit" in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_as_a_module(self, dump):
         command = [sys.executable, "-W", "error", "-m", "sqrtdk", "audit", dump, "--scale", "none"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "scripts")
         assert done.returncode == 1, done.stderr
         assert "BUG wrong scale: no scale" in done.stdout
 
+    @pytest.mark.slow
     def test_a_reader_that_stops_early(self, dump):
         command = f"{sys.executable} -m sqrtdk audit {dump} --scale none | head -1; exit ${{PIPESTATUS[0]}}"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT / "scripts")
@@ -132,6 +134,7 @@ class TestOutputs:
         assert main(["audit", dump, "--csv", str(tmp_path / "b"), "--html", f"{tmp_path}/../{tmp_path.name}/b"]) == 2
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
+    @pytest.mark.slow
     def test_a_terminal_of_ascii(self, dump):
         command = [sys.executable, "-m", "sqrtdk", "audit", dump, "--scale", "none"]
         environment = os.environ | {"PYTHONIOENCODING": "ascii"}

@@ -147,6 +147,7 @@ def test_intervals_of_the_spreads_cover(d_k, shared):
     assert (held / studies > 0.92 - 3 * math.sqrt(0.92 * 0.08 / studies)).all(), held / studies
 
 
+@pytest.mark.slow
 def test_intervals_of_the_weights_cover():
     """Entropy and largest weight of random tokens against the mean over many studies, whose truth they estimate."""
     rng, found = np.random.default_rng(9), []

@@ -354,6 +354,7 @@ def shipped(request):
 
 
 class TestShippedHeads:
+    @pytest.mark.slow
     def test_no_bug_is_reported_in_a_model_that_is_correct(self, shipped):
         assert len(shipped) == 72
         assert not [v.row for v in shipped if v.level == "bug"]
@@ -365,6 +366,7 @@ class TestShippedHeads:
         assert noted[0, 2].row["entropy"] == pytest.approx(0.28, abs=0.005)
         assert set(noted) == {(0, 2), (1, 8)}
 
+    @pytest.mark.slow
     def test_without_its_scale_every_head_has_a_bug(self, request):
         path = request.config.rootpath / "resources" / "minilm-l6-qk.npz"
         verdicts = audit(read_dumps([path], "LHSD"), Options(convention(None), scale("none").of, "trained"))

@@ -86,6 +86,7 @@ def test_exact_sizes_by_their_definitions():
     assert claim_checks.mean_length(3) == pytest.approx(2 * math.sqrt(2 / math.pi), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_keys", [16, 1024])
 def test_weights_of_rows_by_plain_code(n_keys):
     scores = plain_rows(claim_checks.D_K, n_keys, 8_000)

@@ -110,6 +110,7 @@ def test_a_bold_rule_would_be_caught():
     assert np.mean([at_least(Measured(float(v), 0.5), 2.0).verdict() == "holds" for v in values]) > 0.1
 
 
+@pytest.mark.slow
 def test_several_tests_share_the_chance_of_an_error():
     """With ten truths at the edge itself a false refutation is still rare."""
     rng, studies, k = np.random.default_rng(6), 4000, 10

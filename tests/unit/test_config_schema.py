@@ -48,6 +48,7 @@ def test_every_key_is_described(key, part, required):
     assert allowed(part)
 
 
+@pytest.mark.slow
 def test_examples_and_defaults_are_understood(tmp_path):
     np.savez(tmp_path / "my-heads.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
     for key, part in SCHEMA["properties"].items():

@@ -82,6 +82,7 @@ def test_a_wrong_exact_variance_is_caught(coverage, studies):
     assert failures(coverage, {"gaussian": wrong}) == [("gaussian", "variance")]
 
 
+@pytest.mark.slow
 def test_a_sampler_with_the_wrong_correlation_is_caught(coverage):
     @dataclass(frozen=True, kw_only=True)
     class Wrong(Equicorrelated):

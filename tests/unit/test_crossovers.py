@@ -137,6 +137,7 @@ def test_decomposition_without_a_size_or_a_reference():
     assert crossovers.decomposition(alone) == []
 
 
+@pytest.mark.slow
 def test_script_writes_both_tables(tmp_path):
     scripts = Path(crossovers.__file__).parents[2]
     sys.path.insert(0, str(scripts))

@@ -32,6 +32,7 @@ def test_four_components_have_a_closed_form():
     assert densities.gaussian_density(SCORES, 4) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d_k", WIDTHS)
 def test_mass_and_moments(d_k):
     def moment(order):

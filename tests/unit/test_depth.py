@@ -135,6 +135,7 @@ def test_without_residuals_a_norm_before_attention_or_after_it_is_the_same(monke
     assert abs(found[5, 0, 5] / found[5, 1, 5] - 1) > 0.05
 
 
+@pytest.mark.slow
 def test_every_kind_and_layer_is_there_and_the_seed_repeats():
     few = pd.DataFrame(depth.simulate(2, 3))
     pd.testing.assert_frame_equal(few, pd.DataFrame(depth.simulate(2, 3)))

@@ -50,6 +50,7 @@ def test_a_wrong_exact_value_or_error_is_seen(z_scores):
     assert np.sum(np.abs(2 * z) < 1.96) < 0.95 * len(z) - 3 * math.sqrt(0.95 * 0.05 * len(z))
 
 
+@pytest.mark.slow
 def test_drawing_by_groups_has_the_law_of_drawing_every_key():
     n, n_rows, spreads = 2048, 12_000, (0.5, 3.0, 6.0, 20.0)
     grouped = list(energy_grid.GroupedRows(n, spreads)(streams.generator(1, "grouped"), n_rows))

@@ -69,6 +69,7 @@ class TestScipyFamilies:
             assert theirs.exact(8).excess_kurtosis == pytest.approx(twin.exact(8).excess_kurtosis, abs=1e-9)
             assert theirs.exact(8).variance == pytest.approx(8)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("spec", "order", "has_variance", "has_kurtosis"),
         [

@@ -100,6 +100,7 @@ class TestRandomWeights:
         planned = tokens.relative_variance(d_k, q, k, q * k)
         assert abs(z_score(planned - ensemble.block_relative_variance(d_k, m, n))) < 4.5
 
+    @pytest.mark.slow
     def test_tokens_of_one_dimension_are_never_zero(self):
         for family, width in (("rmsnorm_tokens", 1), ("layernorm_tokens", 2)):
             ensemble = ensembles.build({"family": family, "d_model": width})

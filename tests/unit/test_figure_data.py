@@ -9,12 +9,13 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from figure_cases import NAMES, drawn
+from figure_cases import NAMES, data_of, figure_of
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
 
 import program
 
+pytestmark = pytest.mark.slow  # draws figures
 PLACED = {"exponents": "y", "alternatives": "y", "initialisation": "y"}
 """Figures that list names along this axis: there a mark has a place and no number."""
 MOVED = {"local-exponents": ("d_k", 0.3), "real-heads": ("layer", 0.5)}
@@ -44,14 +45,14 @@ def as_read(name: str) -> pd.DataFrame:
     text = io.StringIO(newline="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(program, "write_text", lambda path, content: text.write(content))
-        program.write_frame("x", drawn(name)[1])
+        program.write_frame("x", data_of(name))
     text.seek(0)
     return pd.read_csv(text, keep_default_na=False, na_values=[""])
 
 
 def marks(name: str):
     """Yield each line, row of points and set of bars in data coordinates: axes, label, x, y."""
-    for axes in drawn(name)[0].axes:
+    for axes in figure_of(name).axes:
         for artist in axes.get_children():
             if isinstance(artist, Line2D):
                 if artist.get_transform().contains_branch_seperately(axes.transData) != (True, True):
@@ -137,7 +138,7 @@ def test_the_map_marks_models_of_its_csv_which_holds_the_whole_grid():
 
 def test_curves_of_theory_run_through_the_densities_of_the_csv():
     table, compared = as_read("score-density"), 0
-    for axes in drawn("score-density")[0].axes:
+    for axes in figure_of("score-density").axes:
         curves = [(x, y) for where, label, x, y in marks("score-density") if where is axes and label == "_theory"]
         title = axes.get_title(loc="left")
         part = table[("dₖ = " + table["d_k"].astype(str) == title) & table["exact_density"].notna()]

@@ -12,7 +12,7 @@ import pandas as pd
 import pypdf
 import pytest
 import synthetic_results as synthetic
-from figure_cases import NAMES, drawn, say, small, stamp, svg, title
+from figure_cases import NAMES, data_of, figure_of, say, small, stamp, svg, title, words_of
 from matplotlib import pyplot
 from PIL import Image
 
@@ -21,6 +21,7 @@ from sqrtdk.figures import inline, saving, speaking, stamping, style
 from sqrtdk.figures.catalogue import load
 from sqrtdk.figures.targets import TARGETS
 
+pytestmark = pytest.mark.slow  # draws figures
 SCRIPTS = Path(inline.__file__).parents[2]
 KINDS = ("svg", "pdf", "png", "csv", "json")
 
@@ -71,7 +72,7 @@ def test_what_would_reach_beyond_the_figure_is_refused():
 
 
 def test_files_carry_title_and_licence_and_no_type_3_font():
-    figure, _, words = drawn("exponents")
+    figure, words = figure_of("exponents"), words_of("exponents")
     mark = stamp("exponents", words.alt)
     pdf = stamping.pdf(saving.save(figure, "pdf"), mark)
     assert b"/Type3" not in pdf
@@ -117,7 +118,7 @@ def test_saving_and_drawing_leave_the_callers_settings_alone():
 
     with matplotlib.rc_context({"font.size": 31, "lines.linewidth": 9}):
         load("exponents").draw(small())
-        saving.save(drawn("exponents")[0], "svg")
+        saving.save(figure_of("exponents"), "svg")
         assert matplotlib.rcParams["font.size"] == 31
         assert matplotlib.rcParams["lines.linewidth"] == 9
 
@@ -147,10 +148,10 @@ def test_a_job_writes_the_same_bytes_in_any_folder_and_whatever_the_user_prefers
     assert one == two
     record = json.loads(one["json"])
     assert record["id"] == "calibration"
-    assert speaking.speak(say(), "calibration", record["words"]["alt"]) == drawn("calibration")[2].alt
-    assert len(one["csv"].decode().splitlines()) == 1 + len(drawn("calibration")[1])
+    assert speaking.speak(say(), "calibration", record["words"]["alt"]) == words_of("calibration").alt
+    assert len(one["csv"].decode().splitlines()) == 1 + len(data_of("calibration"))
     other = read_back(one["csv"])
-    assert other["z"].to_numpy() == pytest.approx(drawn("calibration")[1]["z"].to_numpy(), rel=5e-6)
+    assert other["z"].to_numpy() == pytest.approx(data_of("calibration")["z"].to_numpy(), rel=5e-6)
 
 
 def read_back(content: bytes) -> pd.DataFrame:
@@ -185,7 +186,7 @@ def test_a_target_sets_width_and_type_and_keeps_room_for_the_labels(name):
 
 
 def test_a_title_with_signs_of_markup_stays_text_in_every_file():
-    figure = drawn("freezing")[0]
+    figure = figure_of("freezing")
     mark = stamping.Stamp("x", "</title><b> & √d 中", 'a "b" ]]>', "1", "00")
     root = ET.fromstring(stamping.svg(saving.save(figure, "svg"), mark))
     assert [child.text for child in root[:2]] == [mark.title, mark.description]

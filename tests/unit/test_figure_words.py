@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import synthetic_results as synthetic
-from figure_cases import ENGLISH, LANGUAGES, NAMES, REPORT, SPOKEN, describe, drawn, say
+from figure_cases import ENGLISH, LANGUAGES, NAMES, REPORT, SPOKEN, describe, say, words_of
 
 from sqrtdk.figures import panels, speaking
 from sqrtdk.figures.catalogue import load
@@ -17,7 +17,7 @@ from sqrtdk.words.sentences import Sentence
 
 @pytest.mark.parametrize(("name", "language"), SPOKEN)
 def test_words_are_plain_and_complete(name, language):
-    words = drawn(name)[2] if language == "en" else describe(name, synthetic.frames(), language)
+    words = words_of(name) if language == "en" else describe(name, synthetic.frames(), language)
     for text in (words.caption, words.alt, words.reading, words.caveat):
         assert len(text) > (40 if language == "en" else 20)
         assert text.endswith("." if language == "en" else "。")
@@ -34,29 +34,29 @@ def test_numbers_in_words_are_those_of_the_frames():
     frames = synthetic.frames()
     moments = frames["moments"]
     widest = moments[(moments["ensemble"] == "ar1") & (moments["d_k"] == 1024)].iloc[0]
-    assert f"to {_error(widest, 'variance', 'variance_se')}" in drawn("variance-law")[2].alt
-    assert f"to {_error(widest, 'excess_kurtosis', 'excess_kurtosis_se')}" in drawn("kurtosis")[2].alt
+    assert f"to {_error(widest, 'variance', 'variance_se')}" in words_of("variance-law").alt
+    assert f"to {_error(widest, 'excess_kurtosis', 'excess_kurtosis_se')}" in words_of("kurtosis").alt
     laws = frames["variance_laws"].query("law == 'power' and ensemble == 'equicorrelated'").iloc[0]
-    for text in (drawn("exponents")[2].alt, drawn("exponents")[2].reading):
+    for text in (words_of("exponents").alt, words_of("exponents").reading):
         assert f"equicorrelated {_error(laws, 'estimate', 'se')}" in text
     cell = "ensemble == 'gaussian' and n_keys == 64 and d_k == 1024 and scaling == 'none' and measure == "
     weight = frames["softmax_saturation"].query(cell + "'max_weight'").iloc[0]
-    assert f"without a scale it rises from 0.093(6) to {_error(weight, 'estimate', 'se')}" in drawn("saturation")[2].alt
+    assert f"without a scale it rises from 0.093(6) to {_error(weight, 'estimate', 'se')}" in words_of("saturation").alt
     gradient = frames["gradient_magnitude"].query(cell.replace("64", "256") + "'grad_query'").iloc[0]
     expected = (
         f"root mean square {_error(gradient, 'estimate', 'se')}, median {_error(gradient, 'median', 'median_se')}"
     )
-    assert expected in drawn("gradients")[2].alt
+    assert expected in words_of("gradients").alt
     heads = frames["real_heads"]
     top = heads.loc[heads["within_row_logit_std"].idxmax()]
     assert f"to {_error(top, 'within_row_logit_std', 'within_row_logit_std_se')} (layer 0, head 2)" in (
-        drawn("real-heads")[2].alt
+        words_of("real-heads").alt
     )
     use = moments[(moments["stopped_by"] != "enumerated") & (moments["variance_se"] > 0)]
     z = (use["variance"] - use["exact_variance"]) / use["variance_se"]
-    assert f"variance {(z.abs() < 1.959964).sum()} of {len(z)} within 1.96" in drawn("calibration")[2].alt
-    assert f"at d_k = 8, {numbers.count(400_000)}" in drawn("score-density")[2].caption.replace(" and", ",") or (
-        f"{numbers.count(400_000)} at d_k = 8" in drawn("score-density")[2].caption
+    assert f"variance {(z.abs() < 1.959964).sum()} of {len(z)} within 1.96" in words_of("calibration").alt
+    assert f"at d_k = 8, {numbers.count(400_000)}" in words_of("score-density").caption.replace(" and", ",") or (
+        f"{numbers.count(400_000)} at d_k = 8" in words_of("score-density").caption
     )
 
 

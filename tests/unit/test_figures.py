@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import synthetic_results as synthetic
 import yaml
-from figure_cases import ENGLISH, NAMES, SPOKEN, describe, drawn, small
+from figure_cases import ENGLISH, NAMES, SPOKEN, data_of, describe, figure_of, small, words_of
 
 from sqrtdk.figures import catalogue, grouping, inline, panels, saving, style
 from sqrtdk.figures.catalogue import load
@@ -90,7 +90,7 @@ def _plotted(figure) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in MAPS])
 def test_every_plotted_point_is_in_the_data_and_every_row_is_plotted(name):
-    figure, data, _ = drawn(name)
+    figure, data = figure_of(name), data_of(name)
     known = data.select_dtypes("number").to_numpy().ravel()
     known = np.sort(known[np.isfinite(known)])
     points = np.concatenate(_plotted(figure))
@@ -110,7 +110,7 @@ def test_every_plotted_point_is_in_the_data_and_every_row_is_plotted(name):
 
 @pytest.mark.parametrize("name", ["variance-law", "kurtosis", "calibration"])
 def test_real_heads_are_not_shown_as_simulated_ensembles(name):
-    _, data, words = drawn(name)
+    data, words = data_of(name), words_of(name)
     assert not data["ensemble"].str.startswith("minilm").any()
     assert "minilm" not in words.alt
 
@@ -119,16 +119,16 @@ def test_a_kurtosis_that_is_not_trusted_is_shown_hollow_and_not_held_against_the
     moments = synthetic.moments(heads=0)
     untrusted = int((~moments["kurtosis_trusted"]).sum())
     assert untrusted == 9
-    calibrated = drawn("calibration")[1]
+    calibrated = data_of("calibration")
     assert (calibrated["quantity"] == "excess_kurtosis").sum() == len(moments) - untrusted
-    points = [line for axes in drawn("kurtosis")[0].get_axes() for line in axes.get_lines()]
+    points = [line for axes in figure_of("kurtosis").get_axes() for line in axes.get_lines()]
     hollow = [line for line in points if line.get_label() == panels.POINTS and line.get_markerfacecolor() == "none"]
     assert sum(len(line.get_xydata()) for line in hollow) == untrusted
 
 
 @pytest.mark.parametrize("name", ["variance-law", "score-density", "kurtosis", "calibration"])
-def test_theory_isdrawn(name):
-    figure, _, _ = drawn(name)
+def test_theory_is_drawn(name):
+    figure = figure_of(name)
     lines = [line for axes in figure.get_axes() for line in axes.get_lines() if line.get_label() == "_theory"]
     assert lines
     assert all(np.isfinite(line.get_ydata()).any() for line in lines)
@@ -263,7 +263,7 @@ def _sign(handle) -> tuple:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_entries_of_a_legend_differ_by_more_than_colour(name):
-    figure = drawn(name)[0]
+    figure = figure_of(name)
     holders = [figure, *figure.subfigs]
     legends = [legend for holder in holders for legend in holder.legends]
     legends += [axes.get_legend() for axes in figure.get_axes() if axes.get_legend()]

@@ -59,6 +59,7 @@ def test_the_three_terms_are_the_variance():
     assert terms == pytest.approx(found["variance"], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_law_of_random_tokens():
     """Tokens of i.i.d. Gaussian vectors: Var(q·k) = d_k within the jackknife's interval nearly as often as 95 %."""
     rng = np.random.default_rng(3)

@@ -284,6 +284,7 @@ def test_negative_control_standard_errors_wrong_by_two_are_caught(factor):
     assert np.abs([coverage[1], rejection]).min() > 3
 
 
+@pytest.mark.slow
 def test_an_estimate_that_carries_its_own_error_does_not_bias_the_fit():
     rng, fits = np.random.default_rng(15), []
     for _ in range(400):

@@ -84,6 +84,7 @@ def without_times(text: str) -> list[str]:
 
 
 class TestEnough:
+    @pytest.mark.slow
     def test_every_module_of_the_light_rooms_loads_with_the_base_dependencies(self):
         finished = run(ALLOW_BASE_ONLY, IMPORT_ALL)
         assert (finished.returncode, finished.stderr) == (0, "")
@@ -112,6 +113,7 @@ except ScoreError as error:
 
 
 class TestLight:
+    @pytest.mark.slow
     @pytest.mark.parametrize("code", [IMPORT_FACES, IMPORT_ALL], ids=["faces", "light rooms"])
     def test_loading_brings_nothing_heavy(self, code):
         assert loaded(code) & HEAVY == set()
@@ -136,5 +138,6 @@ class TestTheseTestsCanFail:
         assert finished.returncode == 1
         assert f"{module} does not come with the base dependencies" in finished.stderr
 
+    @pytest.mark.slow
     def test_a_heavy_module_that_was_loaded_is_found(self):
         assert "pandas" in loaded("import pandas", IMPORT_FACES) & HEAVY

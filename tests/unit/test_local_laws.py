@@ -141,6 +141,7 @@ def test_order_of_rows_does_not_matter():
     pd.testing.assert_frame_equal(one.sort_values(keys, ignore_index=True), other.sort_values(keys, ignore_index=True))
 
 
+@pytest.mark.slow
 def test_ar1_tail_slope_agrees_with_its_theory():
     r, rng, z = 0.8 * 0.5, np.random.default_rng(11), []
     slope = (1 + r) / (1 - r)

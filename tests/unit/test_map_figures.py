@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import synthetic_maps
 import synthetic_results as synthetic
-from figure_cases import describe, drawn, svg
+from figure_cases import data_of, describe, figure_of, svg
 from matplotlib.colors import to_hex
 
 from sqrtdk.figures import heat, panels
@@ -37,7 +37,7 @@ class TestColours:
 class TestAttentionMaps:
     @pytest.mark.slow
     def test_every_cell_has_the_colour_of_its_weight(self):
-        figure, table, _ = drawn("attention-maps")
+        figure, table = figure_of("attention-maps"), data_of("attention-maps")
         edges = load("attention-maps")._EDGES
         shades = heat.colours(len(edges) - 1)
         axes = [axes for axes in figure.get_axes() if axes.get_ylim()[0] == attention_maps.N]
@@ -59,7 +59,7 @@ class TestAttentionMaps:
         saturation = synthetic.frames()["softmax_saturation"]
         cell = "ensemble == 'gaussian' and n_keys == 16 and d_k == 64 and scaling == 'none' and measure == "
         row = saturation.query(cell + "'effective_keys'").iloc[0]
-        table = drawn("attention-maps")[1]
+        table = data_of("attention-maps")
         shown = table[(table["d_k"] == 64) & (table["scaling"] == "none")]["mean_effective_keys"].unique()
         assert shown == pytest.approx([row["estimate"]], rel=1e-5)
         assert "mean over many independent blocks" in _describe("attention-maps").caption
@@ -83,7 +83,7 @@ class TestAttentionMaps:
 
 class TestPhaseMap:
     def test_lines_lie_where_the_tables_say(self):
-        figure = drawn("phase-map")[0]
+        figure = figure_of("phase-map")
         frames = synthetic.frames()
         frontier = frames["freezing_frontier"].dropna()
         axes = figure.get_axes()[0]
@@ -99,9 +99,9 @@ class TestPhaseMap:
         assert critical[:, 0] == pytest.approx(2 * np.log(critical[:, 1]), rel=0.03)
 
     def test_the_map_is_filled_by_share(self):
-        axes = drawn("phase-map")[0].get_axes()[0]
+        axes = figure_of("phase-map").get_axes()[0]
         assert axes.collections[0].get_array() is not None
-        table = drawn("phase-map")[1]
+        table = data_of("phase-map")
         exact = table[table["kind"] == "exact"]
         assert len(exact) == len(synthetic.frames()["phase_map"])
         assert exact["effective_share"].between(1e-6 * 0.9, 1).all()
@@ -147,14 +147,15 @@ class TestPhaseMap:
         few = frames | {"phase_map": frames["phase_map"].query("n_keys in (64, 256) and d_k in (64, 128)")}
         assert load("phase-map").draw(few)
 
+    @pytest.mark.slow
     def test_files_stay_small(self):
         for name in ("phase-map", "attention-maps"):
             assert len(svg(name).encode()) < 120_000
-            assert len(drawn(name)[1].to_csv(index=False)) < 60_000
+            assert len(data_of(name).to_csv(index=False)) < 60_000
 
 
 def test_no_cell_is_drawn_as_a_point():
     for name in ("phase-map", "attention-maps"):
-        lines = [line for axes in drawn(name)[0].get_axes() for line in axes.get_lines()]
+        lines = [line for axes in figure_of(name).get_axes() for line in axes.get_lines()]
         assert all(line.get_label() != panels.POINTS for line in lines)
     assert synthetic_maps.N_KEYS[-1] == 2**20

@@ -208,6 +208,7 @@ class TestIdentity:
         assert row(GAUSSIAN)["mean"] != row(GAUSSIAN, **change)["mean"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d_k", [1, 65536])
 def test_memory_is_bounded(d_k):
     tracemalloc.start()

@@ -58,6 +58,7 @@ def test_rows_without_a_gradient_or_a_weight_are_counted():
     assert single["zero_gradient_mass"] == 0
 
 
+@pytest.mark.slow
 def test_every_combination_has_one_row(rows):
     keys = ["normaliser", "logit_std", "n_keys", "measure"]
     assert not rows.duplicated(keys).any()
@@ -121,6 +122,7 @@ def test_softmax1_and_a_sink_do_not_reduce_saturation(rows):
         np.testing.assert_allclose(table[name], table["softmax"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_kernels_agree_with_exact_values(kernel_rows):
     known = kernel_rows[kernel_rows["exact"].notna()]
     relu = known[known["attention"] == "relu"]

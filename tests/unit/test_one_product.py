@@ -39,6 +39,7 @@ def test_chance_against_simulation(value):
     assert abs(np.mean(estimates < value) - chance) < 4.5 * error
 
 
+@pytest.mark.slow
 def test_chance_is_a_distribution_whose_mean_is_two():
     values = np.linspace(1e-4, 400, 400_001)
     chance = np.array([one_product.chance_below(value) for value in values[::400]])

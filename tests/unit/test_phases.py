@@ -64,6 +64,7 @@ class TestPhaseMap:
         assert large["effective_share"] == pytest.approx(math.exp(-1), rel=0.01)
         assert phase_map()["1/d_k", 4096, 4096]["effective_share"] == pytest.approx(1, abs=0.001)
 
+    @pytest.mark.slow
     def test_cells_against_sampled_queries(self):
         """A second computation: draw ‖q‖ and average the integrals, not their interpolation."""
         for scaling, n, d_k in (("none", 16, 1), ("none", 4096, 32), ("1/sqrt(d_k)", 16, 2), ("1/d_k", 4096, 3)):

@@ -29,6 +29,7 @@ def test_the_default_run_is_among_the_recorded_ones():
     assert [run for run in RECORDED if run["overlay"] is None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RECORDED, ids=lambda run: str(run["overlay"]))
 def test_a_forecast_is_within_a_factor_of_one_and_a_half_of_the_recorded_run(run):
     overlay = [ROOT / run["overlay"]] if run["overlay"] else []
@@ -44,6 +45,7 @@ def test_a_forecast_is_within_a_factor_of_one_and_a_half_of_the_recorded_run(run
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_every_rule_has_a_price():
     for configuration in (DEFAULT, SMALL):
         assert costs.forecast(configuration, TABLE).cpu_seconds > 0
@@ -69,6 +71,7 @@ def test_softmax_costs_more_with_more_logits_up_to_what_its_goals_need():
     assert logits(10_000) < logits(100_000) <= logits(10**8) == logits(10**9)
 
 
+@pytest.mark.slow
 def test_wall_time_is_shared_until_something_else_limits_it():
     forecast = costs.forecast(DEFAULT, TABLE)
     assert forecast.wall_seconds(1) == pytest.approx(forecast.cpu_seconds)
@@ -188,6 +191,7 @@ def test_durations_have_a_unit_that_suits_them(seconds, text):
     assert plan_run.duration(seconds) == text
 
 
+@pytest.mark.slow
 def test_the_cluster_profile_names_rules_and_groups_that_exist():
     rules = planning.jobs(DEFAULT).keys()
     assert PROFILE["set-resources"].keys() <= rules
@@ -195,6 +199,7 @@ def test_the_cluster_profile_names_rules_and_groups_that_exist():
     assert set(PROFILE["groups"].values()) == PROFILE["group-components"].keys()
 
 
+@pytest.mark.slow
 def test_the_cluster_profile_grants_what_the_default_run_was_measured_to_need():
     snakemakes = 2 * 140
     for rule in costs.forecast(DEFAULT, TABLE).rules:

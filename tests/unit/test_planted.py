@@ -56,6 +56,7 @@ def test_no_scale_leaves_every_key_its_share():
     assert law(1000) == pytest.approx(1 / 1000, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_weight_tends_to_the_retrieval_as_softmax_sharpens():
     laws, largest = [weight_law(16, 0.5, factor) for factor in (0.25, 1.0, 2.0)], retrieval_law(16, 0.5)
     for n in (2, 64, 1024):
@@ -106,6 +107,7 @@ def test_no_factor_beats_the_leading_capacity_at_the_cosine():
     assert capacities[2:] == [pytest.approx(math.exp(8))] * 3
 
 
+@pytest.mark.slow
 def test_approximation_is_its_formula_while_many_keys_share():
     d, n, rho, c = 64, 4096, 1.0, 1 / 8
     assert planted_key.approximation(d, n, rho, c) == pytest.approx(math.exp(8) / (math.exp(8) + n * math.exp(0.5)))

@@ -40,6 +40,7 @@ def publish(drawn, folder, language: str = "en", words=None) -> dict:
     return json.loads((folder / "out/manifest.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_the_manifest_lists_figures_in_order_with_all_files_and_their_hashes(drawn, tmp_path):
     manifest = publish(drawn, tmp_path)
     assert manifest["configuration_sha256"] == "ab" * 32

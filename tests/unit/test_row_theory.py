@@ -59,6 +59,7 @@ class TestChiSquare:
         assert weight @ np.log(x) == pytest.approx(math.log(2) + special.digamma(dof / 2), abs=1e-10)
         assert len(x) < 700
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("d_k", [1, 2, 16, 64, 65, 300])
     def test_means_over_queries_are_those_of_scipys_chi_law(self, d_k):
         """The mean over ‖q‖ against direct integration; s = c √d_k would be off."""
@@ -79,6 +80,7 @@ class TestChiSquare:
         if d_k == 16:
             assert theory["participation_ratio"] != pytest.approx(averages(256, 4.0).participation, rel=0.01)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("d_k", [1, 2])
     @pytest.mark.parametrize("factor", [0.01, 1.0, 100.0])
     def test_narrow_heads_against_twice_as_many_nodes_and_adaptive_integration(self, d_k, factor):
@@ -146,6 +148,7 @@ class TestEnsembles:
     def test_others_have_none(self, spec):
         assert ensembles.build(spec).row_spectrum(4) is None
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("n_keys", [2, 64])
     @pytest.mark.parametrize("spec", SPECS, ids=spec_id)
     def test_monte_carlo_agrees(self, spec, n_keys):

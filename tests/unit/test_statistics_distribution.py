@@ -86,6 +86,7 @@ def near_95(share, n_studies=300):
     return abs(share - 0.95) < 3.5 * math.sqrt(0.95 * 0.05 / n_studies)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.05, 0.3, 0.5, 0.9])
 def test_intervals_of_quantiles_cover(level):
     truth = math.exp(3 * scipy.stats.norm.ppf(level))
@@ -115,6 +116,7 @@ def test_intervals_of_shares_cover(statistic):
         assert near_95(share)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_top_tenth_cover():
     def gentle(values):
         return values ** (1 / 12)

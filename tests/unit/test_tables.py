@@ -296,6 +296,7 @@ def test_ranges_of_quartiles_are_shown_for_those_whose_variance_has_no_exponent(
     assert float(cells["tail"].text.split("(")[0]) == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.slow
 def test_report_has_its_tables_in_order():
     frames = measures() | {
         "variance_laws": laws.fit_variance_laws(MOMENTS, 64),

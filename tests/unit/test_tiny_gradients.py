@@ -86,6 +86,7 @@ def test_a_small_entry_is_no_small_row():
     assert norm == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_the_table_holds_every_combination_and_the_printed_numbers_once():
     rows = tiny_gradients.table(400, 1)
     keys = [tuple(row[name] for name in ("d_k", "scaling", "arithmetic", "statistic")) for row in rows]

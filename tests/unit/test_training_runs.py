@@ -154,6 +154,7 @@ def test_keys_that_a_causal_query_does_not_see_do_not_count():
     assert (seen.weights[..., ~np.tri(31, dtype=bool)] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"layers": 3, "mlp": 16}, {"layers": 2, "layer_norm": False}])
 @pytest.mark.parametrize("d_k", [16, 64])
 def test_queries_keys_and_logits_start_with_the_predicted_size(settings, d_k):

@@ -62,6 +62,7 @@ def distance(pair, d_k):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", POWER)
 @pytest.mark.parametrize(("d_k", "layers"), [(16, 1), (256, 1), (16, 2)])
 @pytest.mark.parametrize("rates", [STABLE, UNSTABLE], ids=["stable", "unstable"])
@@ -80,6 +81,7 @@ def test_to_rounding_elsewhere_in_one_step(optimiser):
         assert distance(both(optimiser, STABLE[optimiser], 1, d_k), d_k) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", POWER)
 def test_to_rounding_elsewhere_over_many_steps_below_the_edge_of_stability(optimiser):
     pair = both(optimiser, STABLE[optimiser], 300, 64)
@@ -87,6 +89,7 @@ def test_to_rounding_elsewhere_over_many_steps_below_the_edge_of_stability(optim
     assert distance(pair, 64) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", POWER)
 def test_above_the_edge_of_stability_rounding_grows(optimiser):
     """Not a failure of the theorem: the same arithmetic with another rounding leaves the path too."""
