@@ -152,11 +152,11 @@ def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
 
 
 def _alt(table: pd.DataFrame) -> Sentence:
-    found: dict[str, list[tuple[int, float]]] = {}
+    sizes: dict[str, list[tuple[int, float]]] = {}
     for rule, d_k, rows in _matrices(table):
-        found.setdefault(rule, []).append((d_k, rows["effective_keys"].mean()))
+        sizes.setdefault(rule, []).append((d_k, rows["effective_keys"].mean()))
     moves = []
-    for rule, ends in found.items():
+    for rule, ends in sizes.items():
         (low, first), (high, last) = ((numbers.count(d), numbers.significant(x, 2)) for d, x in (ends[0], ends[-1]))
         values = {"rule": speaking.rule(rule), "low": low, "high": high, "first": first, "last": last}
         moves.append(Sentence("alt.single" if low == high else "alt.move", values))

@@ -68,18 +68,18 @@ def _flat(parent: ET.Element) -> list[ET.Element]:
 
     A group that says anything else, or clips what is clipped already, stays as it is.
     """
-    found: list[ET.Element] = []
+    flat: list[ET.Element] = []
     for child in parent:
         inner = _flat(child) if child.tag == "g" and child.attrib.keys() <= {"id", "clip-path"} else None
         clip = child.get("clip-path")
         if inner is None or (clip and any("clip-path" in element.attrib for element in inner)):
-            found.append(child)
+            flat.append(child)
             continue
         for element in inner:
             if clip and element.tag != "defs":
                 element.set("clip-path", clip)
-        found += inner
-    return found
+        flat += inner
+    return flat
 
 
 def _is_seen(element: ET.Element) -> bool:
@@ -185,7 +185,7 @@ def _round(element: ET.Element) -> None:
 
 def _clipped_together(elements: list[ET.Element]) -> list[ET.Element]:
     """Say a clip path that neighbours share once, on a group around them."""
-    found: list[ET.Element] = []
+    together: list[ET.Element] = []
     for clip, run in groupby(elements, lambda element: element.get("clip-path")):
         members = list(run)
         if clip and len(members) > 1:
@@ -194,5 +194,5 @@ def _clipped_together(elements: list[ET.Element]) -> list[ET.Element]:
                 del element.attrib["clip-path"]
             group.extend(members)
             members = [group]
-        found += members
-    return found
+        together += members
+    return together

@@ -146,22 +146,22 @@ def _growth(table: pd.DataFrame, rule: str, name: str) -> float | None:
 def _normalised(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say whether the spread grows with depth where there is a normalisation."""
     names = [name for name in selection.order(table["stack"]) if not name.startswith("no")]
-    found = {
+    growths = {
         (name, rule): ratio
         for rule in style.scalings(table["scaling"])
         for name in names
         if (ratio := _growth(table, rule, name)) is not None
     }
-    if not found:
+    if not growths:
         return ()
     grown = tuple(
         Sentence("reading.grown", {"name": name, "rule": speaking.rule(rule), "ratio": numbers.significant(ratio)})
-        for (name, rule), ratio in found.items()
+        for (name, rule), ratio in growths.items()
         if ratio > _GROWTH
     )
     if grown:
         return (Sentence("reading.normalised.grows", {"parts": Listing(grown)}),)
-    rise = max(found.values()) - 1
+    rise = max(growths.values()) - 1
     values = {"rise": numbers.percent(max(rise, 0))}
     return (Sentence(f"reading.normalised.{'stays' if rise <= 0 else 'hardly'}", values),)
 

@@ -182,18 +182,18 @@ def _marks(curves: pd.DataFrame, n_keys: list[int]) -> Iterator[Sentence]:
     """Say what the scaled and the unscaled spread mean for each number of keys."""
     for spread, key in ((_SCALED, "scaled"), (_UNSCALED, "unscaled")):
         curve = {n: energy_curves.value(curves, n, "participation_ratio", spread) for n in n_keys}
-        found = {n: x for n, x in curve.items() if x is not None}
-        if not found:
+        ratios = {n: x for n, x in curve.items() if x is not None}
+        if not ratios:
             continue
-        frozen = [n for n, x in found.items() if x > 0.5]
-        verdict = "all" if len(frozen) == len(found) > 1 else "some" if frozen else "none"
+        frozen = [n for n, x in ratios.items() if x > 0.5]
+        verdict = "all" if len(frozen) == len(ratios) > 1 else "some" if frozen else "none"
         parts = [
             Sentence("reading.at", {"value": numbers.significant(x, 2), "n": numbers.count(n)})
-            for n, x in found.items()
+            for n, x in ratios.items()
         ]
         values = {"spread": f"{spread:g}", "parts": Listing(tuple(parts))}
-        told = Sentence(f"reading.frozen.{verdict}", {"n_keys": speaking.counts(frozen)})
-        yield Sentence(f"reading.{key}", values | {"verdict": told})
+        sentence = Sentence(f"reading.frozen.{verdict}", {"n_keys": speaking.counts(frozen)})
+        yield Sentence(f"reading.{key}", values | {"verdict": sentence})
 
 
 def _misses(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:

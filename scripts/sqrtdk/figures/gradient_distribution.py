@@ -246,8 +246,8 @@ def _verdict(plain: pd.Series | None, scaled: pd.Series | None) -> tuple[Sentenc
 def _query(statistics: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say the same of the gradient that reaches the query, at the widest and longest."""
     n, d_k = max(statistics["n_keys"]), max(statistics["d_k"])
-    found = [_statistic(statistics, rule, n, d_k, _VANISHED, "grad_query") for rule in (_UNSCALED, _SCALED)]
-    if any(row is None for row in found):
+    below = [_statistic(statistics, rule, n, d_k, _VANISHED, "grad_query") for rule in (_UNSCALED, _SCALED)]
+    if any(row is None for row in below):
         return ()
-    values = {"n": numbers.count(n), "d_k": numbers.count(d_k), "plain": _below(found[0]), "scaled": _below(found[1])}
+    values = {"n": numbers.count(n), "d_k": numbers.count(d_k), "plain": _below(below[0]), "scaled": _below(below[1])}
     return (Sentence("reading.query", values),)

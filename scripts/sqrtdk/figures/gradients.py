@@ -53,9 +53,9 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def _crossing_columns(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> dict[str, Any]:
     """Return where the medians cross, with an interval, in the rows of the scaled rule of the panel that marks it."""
-    found = _crossings(frames, table)
+    crossings = _crossings(frames, table)
     keys = zip(table["measure"], table["n_keys"], table["scaling"], strict=True)
-    rows = [found.get((measure, "median", n)) if rule == _SCALED else None for measure, n, rule in keys]
+    rows = [crossings.get((measure, "median", n)) if rule == _SCALED else None for measure, n, rule in keys]
     names = {"d_k_star": "d_k_star", "d_k_star_low": "ci_low", "d_k_star_high": "ci_high"}
     return {name: [row[column] if _crosses(row) else float("nan") for row in rows] for name, column in names.items()}
 
@@ -205,12 +205,12 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 
 def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     values = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "rows": speaking.span(table["n_rows"])}
-    found, worst = [Sentence("caption.all", values)], (table["rms_se"] / table["rms"]).max()
+    sentences, worst = [Sentence("caption.all", values)], (table["rms_se"] / table["rms"]).max()
     if table["theory"].notna().any():
-        found.append(Sentence("caption.theory"))
+        sentences.append(Sentence("caption.theory"))
     if worst == worst:
-        found.append(Sentence("caption.worst", {"worst": numbers.percent(worst)}))
-    return tuple(found)
+        sentences.append(Sentence("caption.worst", {"worst": numbers.percent(worst)}))
+    return tuple(sentences)
 
 
 def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
@@ -243,14 +243,14 @@ def _reading(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[S
 
 def _stories(table: pd.DataFrame, d_k: int) -> tuple[Sentence, ...]:
     """Say at which numbers of keys root mean square and median agree about the query, and at which they do not."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    agreement: dict[tuple[int, ...], list[int]] = {}
     for n in sorted(selection.order(table["n_keys"])):
         pairs = ((column, _pair(table, "grad_query", n, d_k, column)) for column in _COLUMNS)
         signs = tuple(_order(*pair, column) for column, pair in pairs if pair)
         if len(signs) == len(_COLUMNS):
-            found.setdefault(signs, []).append(n)
+            agreement.setdefault(signs, []).append(n)
     stories = []
-    for (rms, median), n_keys in found.items():
+    for (rms, median), n_keys in agreement.items():
         orders = {name: Sentence(f"orders.{_ORDERS[sign]}") for name, sign in (("rms", rms), ("median", median))}
         kind = "both" if rms == median else "few" if rms > 0 > median else "apart"
         stories.append(Sentence(f"reading.story.{kind}", {**orders, "n_keys": speaking.counts(n_keys)}))
@@ -278,13 +278,13 @@ def _parts(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame, n: int, d_k:
 
 def _falling(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> Sentence:
     """Say from which d_k on the unscaled gradient with respect to the logits is the smaller one, by both measures."""
-    found = _crossings(frames, table)
+    crossings = _crossings(frames, table)
     places = {
         quantity: Listing(
             tuple(
-                Sentence("reading.place", {"d_k": _star(found[key]), "n": numbers.count(n)})
+                Sentence("reading.place", {"d_k": _star(crossings[key]), "n": numbers.count(n)})
                 for n in sorted(selection.order(table["n_keys"]))
-                if _crosses(found.get(key := ("grad_logits", quantity, n)))
+                if _crosses(crossings.get(key := ("grad_logits", quantity, n)))
             )
         )
         for quantity in ("median", "rms")

@@ -52,11 +52,11 @@ def kinds(table: pd.DataFrame) -> dict[str, str]:
 
     An ensemble without a variance is left out, one with a single width counts as proportional.
     """
-    found = {}
+    growths = {}
     for name, cells in table.groupby("ensemble", sort=False):
         values = cells["exact"] if cells["exact"].notna().all() else cells["variance"]
         if not (values > 0).any():
             continue
         slope = end_slope(cells["d_k"], values)
-        found[name] = PROPORTIONAL if slope is None or abs(slope - 1) <= _FLAT else FASTER if slope > 1 else SLOWER
-    return found
+        growths[name] = PROPORTIONAL if slope is None or abs(slope - 1) <= _FLAT else FASTER if slope > 1 else SLOWER
+    return growths

@@ -78,11 +78,11 @@ def _label(row: dict[str, Any]) -> str:
 def _rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Return the cells of each line of a panel by its label: layers of one name that differ in D have lines each."""
     cells = table.to_dict("records")
-    found: dict[str, list[dict[str, Any]]] = {}
+    lines: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
         several = cell["group"] == "weights" and (table["scheme"] == cell["scheme"]).sum() > 1
-        found.setdefault(_label(cell) + (f" at D = {cell['d_model']}" if several else ""), []).append(cell)
-    return found
+        lines.setdefault(_label(cell) + (f" at D = {cell['d_model']}" if several else ""), []).append(cell)
+    return lines
 
 
 def _draw_row(axes: Axes, place: int, cells: list[dict[str, Any]], widths: dict[int, Look]) -> None:

@@ -57,9 +57,9 @@ def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = Non
         element.tag = element.tag.rpartition("}")[2]
     compact.order_axes(root)
     referred = set(_TARGET.findall(svg_text))
-    found = [own for element in root.iter() if (own := element.get("id", "")) in referred]
+    used = [own for element in root.iter() if (own := element.get("id", "")) in referred]
     prefix = sheet.prefix()
-    ids = {own: f"{prefix}{number:x}" for number, own in enumerate(dict.fromkeys(found))}
+    ids = {own: f"{prefix}{number:x}" for number, own in enumerate(dict.fromkeys(used))}
     for element in root.iter():
         _localise(element, ids)
     compact.compact(root, prefix)

@@ -162,10 +162,10 @@ def _peaks(curves: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Say where the exact norm has its maximum, and whether the exact trace has one."""
     import numpy as np
 
-    found = {n: energy_curves.peak(curves, n, "jacobian_frobenius") for n in n_keys}
+    tops = {n: energy_curves.peak(curves, n, "jacobian_frobenius") for n in n_keys}
     peaks = [
         Sentence("reading.peak", {"spread": f"{top[0]:.2f}", "n": numbers.count(n), "height": f"{top[1]:.3f}"})
-        for n, top in found.items()
+        for n, top in tops.items()
         if top
     ]
     if not peaks:
@@ -205,18 +205,18 @@ def _median(points: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
     """Set the median row against the root mean square, from the scaled spread to twice the unscaled one."""
     parts, last = [], {}
     for spread in (_SCALED, _UNSCALED, 2 * _UNSCALED):
-        found = {}
+        quotients = {}
         for n in n_keys:
             median, rms = (_at(points, n, measure, spread) for measure in ("jacobian_median", "jacobian_frobenius"))
             if median is not None and rms is not None and median["estimate"] > 0 and rms["estimate"] > 0:
-                found[n] = median["estimate"] / rms["estimate"]
-        if found:
+                quotients[n] = median["estimate"] / rms["estimate"]
+        if quotients:
             ratios = [
                 Sentence("reading.ratio", {"ratio": numbers.significant(ratio, 2), "n": numbers.count(n)})
-                for n, ratio in found.items()
+                for n, ratio in quotients.items()
             ]
             parts.append(Sentence("reading.at", {"ratios": Listing(tuple(ratios)), "spread": f"{spread:g}"}))
-            last = found
+            last = quotients
     if not parts:
         return ()
     few = (Sentence("reading.few"),) if max(last.values()) < 0.5 else ()

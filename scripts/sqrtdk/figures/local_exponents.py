@@ -76,15 +76,15 @@ def _coloured(table: pd.DataFrame) -> list[str]:
 
 def _crossovers(table: pd.DataFrame) -> dict[str, float]:
     """Return the d_k at which an exact exponent is half-way between its first and its last value, where it changes."""
-    found = {}
+    crossovers = {}
     for name, rows in table.groupby("ensemble", sort=False):
         rows = rows.dropna(subset="exact").sort_values("d_k")
         if len(rows) > 2 and abs(rows["exact"].iloc[-1] - rows["exact"].iloc[0]) > _CHANGE:
             middle = (rows["exact"].iloc[0] + rows["exact"].iloc[-1]) / 2
             place = panels.crossing(rows["d_k"], rows["exact"], middle)
             if place is not None and place > rows["d_k"].iloc[1]:  # one odd step at the narrowest heads is none
-                found[name] = place
-    return found
+                crossovers[name] = place
+    return crossovers
 
 
 @saving.styled(data, "No exponent between two widths was estimated.")

@@ -261,8 +261,8 @@ def _checked(table: pd.DataFrame) -> tuple[Sentence, ...]:
 
 def _span(values: pd.Series) -> object:
     """Spell the range of some values, or the one value that they are."""
-    found = (numbers.significant(float(f"{value:.2g}"), 2) for value in (min(values), max(values)))
-    return speaking.ends(dict.fromkeys(found))
+    ends = (numbers.significant(float(f"{value:.2g}"), 2) for value in (min(values), max(values)))
+    return speaking.ends(dict.fromkeys(ends))
 
 
 def _cells(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.Series]]:

@@ -47,8 +47,8 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def _series(table: pd.DataFrame) -> list[tuple[pd.DataFrame, Look]]:
     """Return (rows, look) for each scale rule, and for the share of rows in which the planted key is the largest."""
     weights = table[table["measure"] == "weight"]
-    found = [(weights[weights["scaling"] == rule], style.scaling(rule)) for rule in style.scalings(weights["scaling"])]
-    return [*found, (table[table["measure"] == "retrieved"], _RETRIEVED)]
+    series = [(weights[weights["scaling"] == rule], style.scaling(rule)) for rule in style.scalings(weights["scaling"])]
+    return [*series, (table[table["measure"] == "retrieved"], _RETRIEVED)]
 
 
 @saving.styled(data, "No planted key was simulated.")

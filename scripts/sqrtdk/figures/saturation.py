@@ -107,15 +107,15 @@ def _caption(table: pd.DataFrame, n: int) -> tuple[Sentence, ...]:
     every, worst = table.loc[table["panel"] == "ensembles", "ensemble"], table["se"].max()
     front = table.loc[table["panel"] != "ensembles", "ensemble"].iloc[0]
     n_keys = speaking.counts(sorted(selection.order(table["n_keys"])))
-    found = [Sentence("caption.all", {"ensemble": style.ensemble_label(front), "n_keys": n_keys})]
+    sentences = [Sentence("caption.all", {"ensemble": style.ensemble_label(front), "n_keys": n_keys})]
     if every.nunique() > 1:
-        found.append(Sentence("caption.ensembles", {"n": numbers.count(n)}))
-    found.append(Sentence("caption.rows", {"rows": speaking.span(table["n_rows"])}))
+        sentences.append(Sentence("caption.ensembles", {"n": numbers.count(n)}))
+    sentences.append(Sentence("caption.rows", {"rows": speaking.span(table["n_rows"])}))
     if worst == worst:
-        found.append(Sentence("caption.error", {"worst": numbers.significant(worst, 2)}))
+        sentences.append(Sentence("caption.error", {"worst": numbers.significant(worst, 2)}))
     if table["theory"].notna().any():
-        found.append(Sentence("caption.theory"))
-    return tuple(found)
+        sentences.append(Sentence("caption.theory"))
+    return tuple(sentences)
 
 
 def _ends(table: pd.DataFrame, panel: str, rule: str, n: int, ensemble: str | None = None) -> selection.Ends | None:
@@ -127,18 +127,18 @@ def _ends(table: pd.DataFrame, panel: str, rule: str, n: int, ensemble: str | No
 
 def _moves(table: pd.DataFrame, panel: str, rules: Sequence[str], n: int) -> Listing:
     """Say for each scale rule how a measure moves from the narrowest to the widest head."""
-    found = {rule: _ends(table, panel, rule, n) for rule in rules}
+    pairs = {rule: _ends(table, panel, rule, n) for rule in rules}
     moves = [
         Sentence("move", {"rule": speaking.rule(rule), "change": speaking.move(ends, "d_k", small=0.05)})
-        for rule, ends in found.items()
+        for rule, ends in pairs.items()
         if ends
     ]
     return Listing(tuple(moves), "semicolon")
 
 
 def _alt(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:
-    found = {panel: _moves(table, panel, rules, n) for panel in _MEASURES}
-    measures = [Sentence(f"alt.{panel}", {"moves": moves}) for panel, moves in found.items() if moves.items]
+    listings = {panel: _moves(table, panel, rules, n) for panel in _MEASURES}
+    measures = [Sentence(f"alt.{panel}", {"moves": moves}) for panel, moves in listings.items() if moves.items]
     return Sentence("alt.all", {"span": speaking.widths(table["d_k"]), "n": numbers.count(n)}), *measures
 
 
@@ -150,7 +150,7 @@ def _saturates(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sente
 
 def _keys(table: pd.DataFrame, rules: Sequence[str]) -> tuple[Sentence, ...]:
     """Say where the mean largest weight passes one half, for each scale rule and number of keys."""
-    found, rising = [], True
+    passes, rising = [], True
     for rule in rules:
         rows = table[(table["panel"] == "max_weight") & (table["scaling"] == rule)]
         crossings = {n: panels.crossing(part["d_k"], part["estimate"], 0.5) for n, part in rows.groupby("n_keys")}
@@ -161,11 +161,11 @@ def _keys(table: pd.DataFrame, rules: Sequence[str]) -> tuple[Sentence, ...]:
                 for n, place in places.items()
             ]
             values = {"rule": speaking.opening(rule), "places": Listing(tuple(spelled))}
-            found.append(Sentence("reading.passes", values))
+            passes.append(Sentence("reading.passes", values))
             rising &= len(places) > 1 and list(places.values()) == sorted(places.values())
-    if not found:
+    if not passes:
         return (Sentence("reading.nowhere"),)
-    return *found, *((Sentence("reading.rising"),) if rising else ())
+    return *passes, *((Sentence("reading.rising"),) if rising else ())
 
 
 def _ensembles(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:

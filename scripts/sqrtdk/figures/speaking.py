@@ -144,11 +144,11 @@ def at_width(ensemble: str, d_k: int) -> Sentence:
 
 def series(ensemble: str, texts: list[str]) -> Sentence:
     """Return what an ensemble has at the ends of its series: Gaussian 1.00(1) to 4096(3), or that it has nothing."""
-    found = {"label": style.ensemble_label(ensemble)} | ({"ends": ends(texts)} if texts else {})
-    return Sentence(f"shared.series.{'told' if texts else 'missing'}", found)
+    values = {"label": style.ensemble_label(ensemble)} | ({"ends": ends(texts)} if texts else {})
+    return Sentence(f"shared.series.{'told' if texts else 'missing'}", values)
 
 
 def opening(name: str) -> Sentence:
     """Return a scale rule as the first words of a sentence: `Without a scale`, `With 1/√d_k`."""
-    found = rule(name)
-    return Sentence(f"shared.opening.{found.key.rpartition('.')[2]}", found.values)
+    sentence = rule(name)
+    return Sentence(f"shared.opening.{sentence.key.rpartition('.')[2]}", sentence.values)

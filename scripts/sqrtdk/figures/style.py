@@ -116,13 +116,13 @@ def _chosen(names: Iterable[str], first: int, end: int) -> dict[str, int]:
 
     When all are taken they begin again in other colours.
     """
-    found: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     for name in names:
-        lap = end * (len(found) // (end - first))
+        lap = end * (len(chosen) // (end - first))
         wanted = zlib.crc32(name.encode())
         places = (first + (wanted + step) % (end - first) + lap for step in itertools.count())
-        found[name] = next(place for place in places if place not in found.values())
-    return found
+        chosen[name] = next(place for place in places if place not in chosen.values())
+    return chosen
 
 
 @contextlib.contextmanager

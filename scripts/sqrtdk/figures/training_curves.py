@@ -159,18 +159,18 @@ def _at(row: pd.Series) -> dict[str, object]:
 def _reading(rows: pd.DataFrame) -> Sentence:
     """Say, for each width, whether the rule without a scale reaches what the scaled one does, and at how many rates."""
     experiment = training_words.experiment(rows)
-    found = []
+    parts = []
     for d_k in _widths(rows["d_k"]):
         cells = rows[rows["d_k"] == d_k]
         plain, scaled = (cells[cells["scaling"] == rule] for rule in (_PLAIN, _SCALED))
         if plain.empty or scaled.empty:
             continue
-        one, other = _best(plain), _best(scaled)
-        worse, better = one["loss_low"] > other["loss_high"], one["loss_high"] < other["loss_low"]
-        values = {"d_k": str(d_k), "plain": _loss(one), "scaled": _loss(other)}
+        unscaled, usual = _best(plain), _best(scaled)
+        worse, better = unscaled["loss_low"] > usual["loss_high"], unscaled["loss_high"] < usual["loss_low"]
+        values = {"d_k": str(d_k), "plain": _loss(unscaled), "scaled": _loss(usual)}
         for name, part in (("plain", plain), ("scaled", scaled)):
             values |= {f"{name}_learns": str(int((part["n_guessing"] == 0).sum())), f"{name}_rates": str(len(part))}
-        found.append(Sentence(f"reading.{'worse' if worse else 'better' if better else 'level'}", values))
-    if not found:
+        parts.append(Sentence(f"reading.{'worse' if worse else 'better' if better else 'level'}", values))
+    if not parts:
         return Sentence("reading.nothing", {"experiment": experiment})
-    return Sentence("reading.all", {"experiment": experiment, "parts": Listing(tuple(found), "semicolon")})
+    return Sentence("reading.all", {"experiment": experiment, "parts": Listing(tuple(parts), "semicolon")})

@@ -208,7 +208,7 @@ def _start(table: pd.DataFrame, rate: float) -> tuple[Sentence, ...]:
     plain, scaled = (_ends(table, "grad_norm_qk", rule, rate) for rule in ("none", _SCALED))
     if not plain or not scaled:
         return ()
-    one, other = plain[0], scaled[0]
-    values = {"plain": numbers.significant(one["mean"], 2), "scaled": numbers.significant(other["mean"], 2)}
-    larger, smaller = one["low"] > other["high"], one["high"] < other["low"]
+    unscaled, usual = plain[0], scaled[0]
+    values = {"plain": numbers.significant(unscaled["mean"], 2), "scaled": numbers.significant(usual["mean"], 2)}
+    larger, smaller = unscaled["low"] > usual["high"], unscaled["high"] < usual["low"]
     return (Sentence(f"reading.start.{'larger' if larger else 'smaller' if smaller else 'level'}", values),)

@@ -89,11 +89,11 @@ def _alt(table: pd.DataFrame) -> Sentence:
     top = table[(table["rank"] == 1) & (table["d_k"] == table["d_k"].max())]
     parts = []
     for rule in style.scalings(top["scaling"]):
-        found = tuple(
+        weights = tuple(
             Sentence("alt.of", {"value": numbers.with_error(row.estimate, row.se), "n": numbers.count(row.n_keys)})
             for row in top[top["scaling"] == rule].itertuples()
         )
-        parts.append(Sentence("alt.rule", {"rule": speaking.rule(rule), "parts": Listing(found)}))
+        parts.append(Sentence("alt.rule", {"rule": speaking.rule(rule), "parts": Listing(weights)}))
     values = {"d_k": numbers.count(table["d_k"].max()), "parts": Listing(tuple(parts), "semicolon")}
     return Sentence("alt.all", values)
 
@@ -106,7 +106,7 @@ def _reading(table: pd.DataFrame) -> Sentence:
         held = cell[cell["scaling"] == rule].sort_values("rank")["estimate"].cumsum()
         keys = int((held < _HALF).sum()) + 1
         beyond = keys > len(held)
-        found = speaking.counted(len(held) if beyond else keys, "reading.beyond" if beyond else "reading.keys")
-        parts.append(Sentence("reading.rule", {"rule": speaking.rule(rule), "keys": found}))
+        count = speaking.counted(len(held) if beyond else keys, "reading.beyond" if beyond else "reading.keys")
+        parts.append(Sentence("reading.rule", {"rule": speaking.rule(rule), "keys": count}))
     n = numbers.count(cell["n_keys"].max())
     return Sentence("reading.all", {"n": n, "parts": Listing(tuple(parts), "comma")})

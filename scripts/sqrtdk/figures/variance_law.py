@@ -210,10 +210,10 @@ def _growth(table: pd.DataFrame, names: Sequence[str]) -> Iterator[Sentence]:
         return
     proportional, other = [], []
     for name in names:
-        found = _factor(_ends(table, name))
-        if found is None:
+        change = _factor(_ends(table, name))
+        if change is None:
             continue
-        factor, error, growth = found
+        factor, error, growth = change
         if abs(factor - growth) <= 3 * error:
             proportional.append(style.ensemble_label(name))
         else:
