@@ -1,8 +1,10 @@
 """The scale that a model's own configuration asks for, where it is another than 1/√d_k."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
-EXPECTED = {
+EXPECTED: dict[str, Callable[[float], float]] = {
     # Gemma 2 and 3 and their kin.
     "query_pre_attn_scalar": lambda value: value**-0.5,
     # Granite, by muP.
@@ -12,7 +14,7 @@ EXPECTED = {
 WIDTHS = ("embed_dim", "hidden_size", "d_model", "n_embd", "dim")
 
 
-def expected_scale(module, d_k: int) -> tuple[float, str] | None:
+def expected_scale(module: Any, d_k: int) -> tuple[float, str] | None:
     """Return the scale that a module's configuration names and that name, or None."""
     config = getattr(module, "config", None)
     for name, rule in EXPECTED.items():
@@ -27,12 +29,12 @@ def expected_scale(module, d_k: int) -> tuple[float, str] | None:
     return None
 
 
-def _positive(value) -> float | None:
+def _positive(value: Any) -> float | None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
     return float(value) if number else None
 
 
-def width_of_model(module, projected: int | None, least: int) -> int | None:
+def width_of_model(module: Any, projected: int | None, least: int) -> int | None:
     """Return the width of the model: a module's, that of its projections' inputs, its configuration's, or None.
 
     projected: width of the input of a projection, which is that of a low rank where it is below `least`.

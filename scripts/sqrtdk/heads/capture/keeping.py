@@ -2,12 +2,14 @@
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import torch
 
 from sqrtdk.heads.calls import Call, Capture
 from sqrtdk.heads.capture.expected import expected_scale, width_of_model
+from sqrtdk.heads.capture.places import Places
 from sqrtdk.heads.capture.scales import MASKED, gain_of, measured_scale
 from sqrtdk.heads.capture.wanted import Wanted
 from sqrtdk.heads.capture.watching import Projection, Seen
@@ -23,10 +25,11 @@ HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "head
 class Keeper:
     """Turn what was seen into calls of a capture: the first call at each place, how often there were more."""
 
-    def __init__(self, capture: Capture, wanted: Wanted, places):
+    def __init__(self, capture: Capture, wanted: Wanted, places: Places) -> None:
         self.capture, self.wanted, self.places = capture, wanted, places
 
     def keep(self, seen: Seen, projections: list[Projection]) -> None:
+        """Keep the first call of attention at a place that is wanted, and count the others."""
         path = self.places.path(seen.module)
         numbers = re.findall(r"(?<![^._])\d+(?![^._#])", path)
         layer = int(numbers[0]) if numbers else None
@@ -49,8 +52,7 @@ class Keeper:
         scale, source, more = self._scale(path, seen, q, k, mask, cap, logits)
         mask, causal, positions = _plain_mask(mask, seen.causal, n, m)
         # A mask that softmax saw and nobody was handed is in the logits.
-        hidden = logits is not None and seen.options is None
-        if hidden and not more:
+        if logits is not None and seen.options is None and not more:
             mask, causal, positions = _plain_mask(logits > MASKED, False, n, m)
         rows = self._rows(n)
         heads = self._heads(n_heads)
@@ -90,19 +92,31 @@ class Keeper:
             width_of_model(seen.module, width, n_heads * q.shape[-1]),
         )
 
-    def _gains(self, q, k, seen: Seen, projections: list[Projection]):
+    def _gains(
+        self, q: torch.Tensor, k: torch.Tensor, seen: Seen, projections: list[Projection]
+    ) -> tuple[tuple[float | None, float | None], int | None]:
+        """Return what q and k were multiplied by after their projections, and the width of a projection's input."""
         if isinstance(seen.module, torch.nn.MultiheadAttention):
             return (1.0, 1.0), None
         found = [gain_of(x, projections) for x in (q, k)]
         width = next((one.width for one in found if one is not None), None)
-        gains = [None if one is None else one.gain for one in found]
+        q_gain, k_gain = (None if one is None else one.gain for one in found)
         for factor in self.places.rotations:
             # What YaRN multiplies both by is of the positions, and no scale.
-            if all(gain is not None and abs(gain / factor - 1) < AGREES for gain in gains):
-                gains = [1.0, 1.0]
-        return tuple(gains), width
+            if all(gain is not None and abs(gain / factor - 1) < AGREES for gain in (q_gain, k_gain)):
+                q_gain, k_gain = 1.0, 1.0
+        return (q_gain, k_gain), width
 
-    def _scale(self, path, seen, q, k, mask, cap, logits) -> tuple[float | None, str, bool]:
+    def _scale(
+        self,
+        path: str,
+        seen: Seen,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        mask: torch.Tensor | None,
+        cap: float | None,
+        logits: torch.Tensor | None,
+    ) -> tuple[float | None, str, bool]:
         """Return the scale, where it comes from, and whether more than q·k is in the logits."""
         given = _number(seen.scale)
         usual = (given, "argument") if given is not None else (q.shape[-1] ** -0.5, "default")
@@ -138,7 +152,9 @@ class Keeper:
         return torch.from_numpy(np.sort(chosen))
 
 
-def four_axes(q: torch.Tensor, k: torch.Tensor, module, logits: torch.Tensor | None):
+def four_axes(
+    q: torch.Tensor, k: torch.Tensor, module: Any, logits: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return q and k as (batch, head, token, d_k), with as many heads of k as it has."""
     lead = q.shape[:-2]
     if logits is not None and logits.ndim == 4:
@@ -173,7 +189,9 @@ def _four(mask: torch.Tensor | None, q: torch.Tensor, m: int) -> torch.Tensor | 
     return mask.reshape(*(1,) * (4 - mask.ndim), *mask.shape)
 
 
-def _plain_mask(mask: torch.Tensor | None, causal: bool, n: int, m: int):
+def _plain_mask(
+    mask: torch.Tensor | None, causal: bool, n: int, m: int
+) -> tuple[torch.Tensor | None, bool, np.ndarray | None]:
     """Return the mask in its shortest form, whether it is causal, and the queries' places where they are not plain."""
     if mask is None:
         # PyTorch's own flag lets query i see keys up to i, whatever the number of keys.
@@ -208,12 +226,12 @@ def as_numpy(x: torch.Tensor, half: bool) -> tuple[np.ndarray, int]:
     return (x.half() if half and not beyond else x).cpu().numpy(), beyond
 
 
-def _number(value) -> float | None:
+def _number(value: Any) -> float | None:
     if value is None or (isinstance(value, torch.Tensor) and value.numel() != 1):
         return None
     value = float(value)
     return value if math.isfinite(value) else None
 
 
-def _whole(value) -> int | None:
+def _whole(value: Any) -> int | None:
     return int(value) if isinstance(value, int) and value > 0 else None

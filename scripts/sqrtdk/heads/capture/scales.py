@@ -26,7 +26,9 @@ class Slope:
     biased: bool = False
 
 
-def measured_scale(q, k, logits, mask=None, cap: float | None = None) -> Slope:
+def measured_scale(
+    q: torch.Tensor, k: torch.Tensor, logits: torch.Tensor, mask: torch.Tensor | None = None, cap: float | None = None
+) -> Slope:
     """Measure the scale from logits, without the part that a mask adds.
 
     Where q·k explains less, sequences of a batch are compared: what positions add is the same in all of them.
@@ -60,13 +62,13 @@ def measured_scale(q, k, logits, mask=None, cap: float | None = None) -> Slope:
     return Slope(slope, explained >= EXPLAINED, True)
 
 
-def _centred(x, allowed, axis: int):
+def _centred(x: torch.Tensor, allowed: torch.Tensor, axis: int) -> torch.Tensor:
     """Return x without its means along an axis, 0 where it is not allowed."""
     x = torch.where(allowed, x, 0.0)
     return torch.where(allowed, x - x.sum(axis, keepdim=True) / allowed.sum(axis, keepdim=True).clamp(min=1), 0.0)
 
 
-def _regress(x, z) -> tuple[float, float]:
+def _regress(x: torch.Tensor, z: torch.Tensor) -> tuple[float, float]:
     xx, xz, zz = float((x * x).sum()), float((x * z).sum()), float((z * z).sum())
     if not xx > 0:
         return 0.0, 0.0

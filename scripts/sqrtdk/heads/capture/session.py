@@ -14,10 +14,10 @@ from sqrtdk.heads.capture.wanted import Wanted
 from sqrtdk.heads.capture.watching import Watch
 
 
-class Session(AbstractContextManager):
+class Session(AbstractContextManager[Capture]):
     """The context of `with sqrtdk.capture(model) as cap`: everything is put back on leaving, whatever happened."""
 
-    def __init__(self, model, wanted: Wanted):
+    def __init__(self, model: Any, wanted: Wanted) -> None:
         self.model, self.wanted = model, wanted
         self.capture = Capture()
         self._stack = ExitStack()
@@ -34,7 +34,7 @@ class Session(AbstractContextManager):
             self._stack = stack.pop_all()
         return self.capture
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
         if error[0] is None and not self.capture:
             self.capture.notes.append(
@@ -55,10 +55,10 @@ def one_pass(session: Session, batch: Any) -> Capture:
     return found
 
 
-class _Evaluation(AbstractContextManager):
+class _Evaluation(AbstractContextManager[None]):
     """Dropout off, and each module's mode as it was afterwards."""
 
-    def __init__(self, model):
+    def __init__(self, model: Any) -> None:
         self.modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
 
     def __enter__(self) -> None:
@@ -66,6 +66,6 @@ class _Evaluation(AbstractContextManager):
         for module in self.modules:
             module.training = False
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         for module, was in zip(self.modules, self.were, strict=True):
             module.training = was

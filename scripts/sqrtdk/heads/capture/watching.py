@@ -2,14 +2,17 @@
 
 import math
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch.nn.attention.flex_attention import create_mask
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+
+from sqrtdk.heads.capture.places import Places
 
 PROJECTIONS = 12
 """Outputs of linear maps that are kept until attention may ask for them: those of q, k, v and of low-rank ways."""
@@ -43,23 +46,35 @@ class Seen:
     causal: bool = False
     logits: torch.Tensor | None = None
     fused: bool = False
-    options: dict | None = None
+    options: dict[str, Any] | None = None
 
 
-class Watch(TorchFunctionMode):
-    """See attention in a forward pass and hand it to a keeper, whose `keep` takes a `Seen` and recent projections.
+class Receiver(Protocol):
+    """What is told of each call of attention."""
+
+    def keep(self, seen: Seen, projections: list[Projection]) -> None:
+        """Take a call of attention and the projections before it."""
+
+
+Function = Callable[..., Any]
+Arguments = tuple[Any, ...]
+Keywords = dict[str, Any]
+
+
+class Watch(TorchFunctionMode):  # type: ignore[misc]  # PyTorch is Any to the checker, which needs none
+    """See attention in a forward pass and hand it to a keeper.
 
     PyTorch calls no such mode in a backward pass, so what checkpointing computes again there is not seen twice.
     """
 
-    def __init__(self, places, keeper):
+    def __init__(self, places: Places, keeper: Receiver) -> None:
         super().__init__()
         self.places, self.keeper = places, keeper
         self.projections: deque[Projection] = deque(maxlen=PROJECTIONS)
         self.products: deque[tuple[torch.Tensor, torch.Tensor, torch.Size]] = deque(maxlen=PRODUCTS)
         self.within: list[list[Seen]] = []
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.projections.clear()
         self.products.clear()
         # A monitor ends its steps whenever they end, so what was entered later may still be there.
@@ -69,7 +84,9 @@ class Watch(TorchFunctionMode):
         for mode in reversed(later):
             _push_mode(mode)
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Function, types: Any, args: Arguments = (), kwargs: Keywords | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         handle = HANDLERS.get(getattr(func, "__name__", ""))
         if handle is None:
@@ -77,13 +94,16 @@ class Watch(TorchFunctionMode):
         return handle(self, func, args, kwargs)
 
     def attended(self, seen: Seen) -> None:
+        """Take a call of attention: gathered by the function it is inside of, else kept."""
         if self.within:
             self.within[-1].append(seen)
         else:
             self.keeper.keep(seen, list(self.projections))
 
     @contextmanager
-    def inside(self, module, query, key, mask, options):
+    def inside(
+        self, module: Any, query: torch.Tensor, key: torch.Tensor, mask: Any, options: Keywords
+    ) -> Iterator[None]:
         """Gather what is seen inside of a function that was given all of it, and keep one call for both."""
         if self.within:
             yield
@@ -113,7 +133,7 @@ class Watch(TorchFunctionMode):
         self.keeper.keep(seen, list(self.projections))
 
 
-def _both(mask, bias):
+def _both(mask: torch.Tensor | None, bias: torch.Tensor) -> torch.Tensor:
     """Return a mask and a bias of the logits as one additive mask."""
     if mask is None:
         return bias
@@ -123,7 +143,7 @@ def _both(mask, bias):
 # --- one handler for each function
 
 
-def _fused(watch, func, args, kwargs):
+def _fused(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
     given = dict(zip(names, args, strict=False)) | kwargs
     output = func(*args, **kwargs)
@@ -141,7 +161,7 @@ def _fused(watch, func, args, kwargs):
     return output
 
 
-def _multi_head(watch, func, args, kwargs):
+def _multi_head(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     """Look inside of `nn.MultiheadAttention`, which calls the fused function where no weights are asked.
 
     Where weights are asked, a second pass without them is looked at; dropout is left out of it, so that the random
@@ -149,7 +169,7 @@ def _multi_head(watch, func, args, kwargs):
     """
     original = F.scaled_dot_product_attention
 
-    def seen(*arguments, **options):
+    def seen(*arguments: Any, **options: Any) -> Any:
         with watch:
             return original(*arguments, **options)
 
@@ -165,14 +185,14 @@ def _multi_head(watch, func, args, kwargs):
     return func(*args, **kwargs)
 
 
-def _linear(watch, func, args, kwargs):
+def _linear(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     output = func(*args, **kwargs)
     given = args[0] if args else kwargs["input"]
     watch.projections.append(Projection(output, given.shape[-1], output._version))
     return output
 
 
-def _affine(watch, func, args, kwargs):
+def _affine(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     output = func(*args, **kwargs)
     # GPT-2's projections are torch.addmm(bias, x, weight).
     if len(args) > 1:
@@ -180,7 +200,7 @@ def _affine(watch, func, args, kwargs):
     return output
 
 
-def _product(watch, func, args, kwargs):
+def _product(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     output = func(*args, **kwargs)
     operands = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor)][-2:]
     if len(operands) == 2 and isinstance(output, torch.Tensor):
@@ -192,7 +212,7 @@ def _product(watch, func, args, kwargs):
     return output
 
 
-def _sum(watch, func, args, kwargs):
+def _sum(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     output = func(*args, **kwargs)
     pair = _as_product(args) if len(args) in (2, 3) else None
     if pair is not None:
@@ -200,7 +220,7 @@ def _sum(watch, func, args, kwargs):
     return output
 
 
-def _as_product(args) -> tuple[torch.Tensor, torch.Tensor] | None:
+def _as_product(args: Arguments) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Return the operands of `einsum` as q (..., query, d) and k (..., key, d), where it is such a product."""
     operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
     if not isinstance(args[0], str) or len(operands) != 2 or "->" not in args[0]:
@@ -210,7 +230,7 @@ def _as_product(args) -> tuple[torch.Tensor, torch.Tensor] | None:
     summed = (set(names[0]) & set(names[1])) - set(output)
     if "." in args[0] or len(summed) != 1 or len(output) < 3:
         return None
-    lead, (query, key), (inner,) = output[:-2], output[-2:], summed
+    lead, query, key, (inner,) = output[:-2], output[-2], output[-1], summed
     if query in names[1]:
         names, operands = names[::-1], operands[::-1]
     if query not in names[0] or key not in names[1] or query in names[1]:
@@ -227,7 +247,7 @@ def _as_product(args) -> tuple[torch.Tensor, torch.Tensor] | None:
     return found[0], found[1]
 
 
-def _softmax(watch, func, args, kwargs):
+def _softmax(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     logits = args[0] if args else kwargs["input"]
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     if dim in (-1, logits.ndim - 1):
@@ -242,7 +262,7 @@ def _softmax(watch, func, args, kwargs):
     return func(*args, **kwargs)
 
 
-HANDLERS = {
+HANDLERS: dict[str, Callable[[Watch, Function, Arguments, Keywords], Any]] = {
     "scaled_dot_product_attention": _fused,
     "multi_head_attention_forward": _multi_head,
     "linear": _linear,
