@@ -75,12 +75,16 @@ def registered() -> set[str]:
     return said | {kind.source for kind in normalisers.NORMALISERS.values()}
 
 
+def untranslated(language: str) -> list[str]:
+    """Return those phrases that a language of the report has no counterpart of, so that they stay English there."""
+    phrases = texts.Words(texts.read(ROOT / "report", language)).phrases
+    return sorted(text for text in registered() if phrases(text) is None)
+
+
 def translations() -> Iterator[str]:
-    """List those phrases that a language of the report has no counterpart of, so that they stay English there."""
+    """List what each language lacks."""
     for folder in sorted((ROOT / "report/words").iterdir()):
-        phrases = texts.Words(texts.read(ROOT / "report", folder.name)).phrases
-        lacking = sorted(text for text in registered() if phrases(text) is None)
-        if lacking:
+        if lacking := untranslated(folder.name):
             more = f"; and {len(lacking) - TOLD} more" if len(lacking) > TOLD else ""
             yield f"report/words/{folder.name}/phrases.yaml has no counterpart of: {'; '.join(lacking[:TOLD])}{more}"
 
