@@ -1,5 +1,6 @@
 """Put the summary of a run of config/train.yaml into resources/training, with what it was made from."""
 
+import csv
 import json
 import platform
 from importlib.metadata import version
@@ -11,12 +12,13 @@ from program import read_rows, run, write_rows, write_text
 from sqrtdk.config import validation
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLES = ("training_summary", "training_verdicts", "training_transfer")
+TABLES = ("training_summary", "training_verdicts", "training_transfer", "training_growth", "start_rate")
 DIGITS = 4
+COMMAND = "snakemake --cores 1 results/training_summary.csv --configfile config/train.yaml"
 
 
 def ship_training(results: Path, folder: Path = ROOT / "resources/training"):
-    """Write the tables, rounded to four digits, and provenance.json: experiments, seed and versions, and no date.
+    """Write the tables, rounded to four digits, and provenance.json: what was run, with the time it took, and no date.
 
     results: the folder of a run with config/train.yaml that has the tables on training.
     """
@@ -24,8 +26,22 @@ def ship_training(results: Path, folder: Path = ROOT / "resources/training"):
         rows = [{key: _short(value) for key, value in row.items()} for row in read_rows(results / f"{name}.csv")]
         write_rows(folder / f"{name}.csv", rows)
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy", "pandas")}
-    text = json.dumps(configuration() | {"versions": versions}, ensure_ascii=False, indent=2)
+    made = {"command": COMMAND, "cpu_seconds": cpu_seconds(results)} | configuration() | {"versions": versions}
+    text = json.dumps(made, ensure_ascii=False, indent=2)
     write_text(folder / "provenance.json", text + "\n")
+
+
+def cpu_seconds(results: Path) -> dict[str, int]:
+    """Return the CPU seconds that the models of each experiment took, as Snakemake has measured them."""
+    found = {}
+    for folder in sorted((results / "benchmarks/train_models").iterdir()):
+        found[folder.name] = round(sum(float(row["cpu_time"]) for row in _benchmarks(folder)))
+    return found
+
+
+def _benchmarks(folder: Path) -> list[dict]:
+    texts = [file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.tsv"))]
+    return [row for text in texts for row in csv.DictReader(text.splitlines(), delimiter="\t")]
 
 
 def configuration() -> dict:

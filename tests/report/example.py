@@ -137,12 +137,15 @@ def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, comm
         write_frame(folder / f"{name}.csv", table)
     longer = folder / "longer"
     write_frame(longer / "training_verdicts.csv", article_cases.shipped()["training_verdicts"])
-    write_frame(longer / "training_summary.csv", tables["training_summary"])
+    for name in ("training_summary", "training_growth"):
+        write_frame(longer / f"{name}.csv", tables[name])
+    halves = synthetic_training.tables(scalings=("none", "none + start", "none + rate", "1/sqrt(d_k)"), d_k=(16, 64))
+    write_frame(longer / "start_rate.csv", halves["start_rate"])
     record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit, RULES)
     (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
     return {
         "results": [folder / f"{name}.csv" for name in tables],
-        "shipped_training": [longer / f"training_{name}.csv" for name in ("verdicts", "summary")],
+        "shipped_training": sorted(longer.iterdir()),
         "figures": sorted((folder / "figures").iterdir()),
         "provenance": folder / "provenance.json",
         "title": settings["title"],

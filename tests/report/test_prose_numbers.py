@@ -139,6 +139,7 @@ def rounding(tables, data, known: Known) -> None:
 def training_curves(tables, data, known: Known) -> None:
     moved = tables["training_transfer"][["shift", "shift_low", "shift_high"]].to_numpy(float)
     known.add(10.0**moved)
+    known.add(tables["training_verdicts"][["value", "reference_value"]].to_numpy(float))
 
 
 def real_heads(tables, data, known: Known) -> None:

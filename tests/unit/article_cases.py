@@ -27,6 +27,14 @@ SPECS = {"gaussian": {"family": "gaussian"}}
 GRID = ("gaussian",), (16, 64), (16, 64)
 RULES = ("d_v_for_d_k(ratio=2)", "learnable", "qk_norm", "none")
 """Rules of the longer training run that the article speaks of."""
+HALVES = {
+    "start": ("helps", "no difference"),
+    "rate": ("undecided", "helps"),
+    "either": ("helps", "helps"),
+    "mixed": ("hurts", "undecided"),
+}
+"""What the smaller start and the smaller rate do alone, by the sentence that says so."""
+TASKS = (("recall", "recall", "adam"), ("induction", "induction", "adam"))
 WORDS_OF_VERDICTS = {"hurts": "hurts", "helps": "helps", "same": "no difference", "undecided": "undecided"}
 ON_THE_PAGE = re.compile(
     r"article\..*\.(title|lead|caption|note|situation|use|number|by_topic|as_list|sources|after|makes)$"
@@ -39,7 +47,7 @@ CONFIGURATION = {"precision": 0.001, "max_scalars": 1e7}
 @functools.lru_cache
 def _frames() -> dict[str, pd.DataFrame]:
     moments, rules = synthetic_results.moments(), synthetic_alternatives.table()
-    trained = synthetic_training.tables()
+    trained = synthetic_training.tables(experiments=TASKS)
     return {
         "moments": moments,
         "variance_laws": laws.fit_variance_laws(moments, 64),
@@ -63,12 +71,23 @@ def frames(**changed) -> dict[str, pd.DataFrame]:
     return {name: table.copy() for name, table in (_frames() | changed).items()}
 
 
-def shipped(verdict: str = "same") -> dict[str, pd.DataFrame]:
-    """Return the longer training run: its rules with one verdict."""
+@functools.lru_cache
+def _halves() -> pd.DataFrame:
+    arms = ("none", "none + start", "none + rate", "1/sqrt(d_k)", "1/sqrt(d_k) + start", "1/sqrt(d_k) + rate", "1/d_k")
+    return synthetic_training.tables(scalings=arms, d_k=(16, 64))["start_rate"]
+
+
+def shipped(word: str = "same") -> dict[str, pd.DataFrame]:
+    """Return the longer training run: its rules with one verdict, or the halves of the repair with theirs."""
     rows = _frames()["training_verdicts"]
     rows = rows[rows["scaling"] == "1/d_k"]
     every = pd.concat([rows.assign(scaling=rule) for rule in RULES], ignore_index=True)
-    return {"training_verdicts": every.assign(verdict=WORDS_OF_VERDICTS[verdict])}
+    text = every[every["experiment"] == "recall"].assign(task="text", experiment="text", reached=0.5)
+    verdict = WORDS_OF_VERDICTS.get(word, "no difference")
+    found = _halves().copy()
+    for half, alone in zip(("start", "rate"), HALVES.get(word, HALVES["mixed"]), strict=True):
+        found.loc[found[half] & (found["start"] != found["rate"]), "verdict_neither"] = alone
+    return {"training_verdicts": pd.concat([every, text]).assign(verdict=verdict), "start_rate": found}
 
 
 def setting(tables: dict[str, pd.DataFrame]) -> Setting:
@@ -115,11 +134,11 @@ TOLD = {
     "training": lambda tables_, at: five_sentences.training(tables_),
 }
 ASKED = {
-    "root": lambda tables_, longer: questions.root(tables_),
+    "root": questions.root,
     "width": questions.width,
     "twice": lambda tables_, longer: questions.twice(tables_),
     "small_test": lambda tables_, longer: questions.small_test(tables_, setting(tables_)),
-    "fold": lambda tables_, longer: questions.fold(tables_),
+    "fold": questions.fold,
     "layernorm": lambda tables_, longer: questions.layernorm(tables_),
     "qk_norm": questions.qk_norm,
     "precision": lambda tables_, longer: questions.precision(tables_),
@@ -139,11 +158,9 @@ def asked(name: str, tables_, longer=None) -> tuple[Sentence, ...]:
 # ---- what can be said: family -> key -> tables that make the sentence come out so ------------------------------------
 
 
-def verdicts(scaling: str, comparison: str = "best") -> dict:
+def verdicts(scaling: str, **where) -> dict:
     return {
-        word: lambda verdict=verdict: changed(
-            "training_verdicts", {"verdict": verdict}, scaling=scaling, comparison=comparison
-        )
+        word: lambda verdict=verdict: changed("training_verdicts", {"verdict": verdict}, scaling=scaling, **where)
         for word, verdict in WORDS_OF_VERDICTS.items()
     }
 
@@ -222,6 +239,10 @@ INNER = {
         "most": lambda: heads(0.9),
         "all": lambda: heads(1),
     },
+    ("training", "others"): {
+        "some": frames,
+        "none": lambda: frames(training_verdicts=frames()["training_verdicts"].query("task == 'recall'")),
+    },
     ("training", "mup"): verdicts("1/d_k")
     | {"none": lambda: frames(training_verdicts=frames()["training_verdicts"].query("scaling == 'none'"))},
 }
@@ -257,7 +278,9 @@ QUESTIONS = {
     "root.start": {"uniform": lambda: at_width("1/d_k", 7.9), "spread": lambda: at_width("1/d_k", 4.0)},
     "root.training": verdicts("1/d_k"),
     "width.training": dict.fromkeys(WORDS_OF_VERDICTS),
-    "twice.training": verdicts("1/d_k", "same_rate"),
+    "twice.training": verdicts("1/d_k", comparison="same_rate"),
+    "fold.halves": dict.fromkeys(HALVES),
+    "root.halves": dict.fromkeys(HALVES),
     "fold.start": {"same": frames, "other": lambda: spread(2.0, scheme="t5")},
     "layernorm.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},
     "layernorm.heads": {"needed": frames, "redundant": lambda: spread(1.0, scheme="rmsnorm_unscaled")},

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pandas as pd
 
-from sqrtdk.training import runs, summary
+from sqrtdk.training import cells, comparisons, growth, runs, summary
 from sqrtdk.training import tables as columns
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
@@ -72,12 +72,14 @@ def start(n_seeds=8, seed=8) -> pd.DataFrame:
 def tables(**changes) -> dict[str, pd.DataFrame]:
     """Return the tables on training that figures and report read."""
     table = training(**changes)
-    cells = summary.cells(table)
-    return {
-        "training": table,
-        "training_start": start(),
-        "training_curves": pd.DataFrame(summary.curves(cells), columns=columns.CURVES),
-        "training_summary": pd.DataFrame(summary.summaries(cells, 1), columns=columns.SUMMARY),
-        "training_verdicts": pd.DataFrame(summary.verdicts(cells, 1), columns=columns.VERDICTS),
-        "training_transfer": pd.DataFrame(summary.transfer(cells, 1), columns=columns.TRANSFER),
+    found = cells.cells(table)
+    made = {
+        "training_curves": (summary.curves(found), columns.CURVES),
+        "training_summary": (summary.summaries(found, 1), columns.SUMMARY),
+        "training_verdicts": (comparisons.verdicts(found, 1), columns.VERDICTS),
+        "training_transfer": (summary.transfer(found, 1), columns.TRANSFER),
+        "training_growth": (growth.growth(found, 1), columns.GROWTH),
+        "start_rate": (comparisons.start_rate(found), columns.START_RATE),
     }
+    frames = {name: pd.DataFrame(rows, columns=names) for name, (rows, names) in made.items()}
+    return {"training": table, "training_start": start()} | frames

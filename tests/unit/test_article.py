@@ -29,7 +29,7 @@ from article_cases import (
 
 from sqrtdk.figures import catalogue
 from sqrtdk.report.article import design, five_sentences, practice, questions
-from sqrtdk.report.article.points import with_ends
+from sqrtdk.report.comparing import with_ends
 from sqrtdk.report.tables.cells import pick
 from sqrtdk.report.tables.moments import simulated
 from sqrtdk.sampling import one_product
@@ -86,8 +86,12 @@ def test_five_sentences_say_the_numbers_of_the_tables():
     assert (found["when"].values["count"], found["when"].values["near"]) == (str(len(at)), str(near.sum()))
     told = {one.values["name"] for one in found["when"].values["far"].items}
     assert at.loc[at["variance"].idxmax(), "ensemble"] in told
-    best = tables_["training_verdicts"].query("scaling == 'none' and comparison == 'best' and d_k == 64").iloc[0]
-    assert float(found["training"].values["estimate"]) == pytest.approx(best["estimate"], rel=0.1)
+    best = tables_["training_verdicts"].query("scaling == 'none' and comparison == 'loss' and d_k == 64").iloc[0]
+    compared = found["training"].values["compared"].values
+    assert float(compared["estimate"]) == pytest.approx(best["estimate"], rel=0.1)
+    assert float(compared["loss"]) == pytest.approx(best["value"], rel=0.1)
+    (other,) = found["training"].values["others"].values["tasks"].items
+    assert other.values["task"] == "induction"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -122,7 +126,7 @@ def test_what_is_not_in_the_run_is_left_out():
         training_summary=frames()["training_summary"].head(0),
         freezing_frontier=frames()["freezing_frontier"].head(0),
     )
-    longer = {"training_verdicts": untrained()}
+    longer = {"training_verdicts": untrained(), "start_rate": shipped()["start_rate"].head(0)}
     assert asked("heads", bare) == ()
     assert "heads" not in [point.name for point in questions.questions(bare, longer, setting(bare))]
     assert len(asked("root", bare, longer)) == 1

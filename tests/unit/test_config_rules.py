@@ -320,4 +320,5 @@ def test_known_rates_are_one_for_each_rule():
     found = problems({"training": {"mine": entry}})
     assert found.keys() == {"training.mine.around"}
     assert "one for each of the 2 scale rules" in found["training.mine.around"]
-    assert training_problems({"mine": entry | {"around": [0.01, 0.02]}}) == []
+    for sound in ({"around": [0.01, 0.02]}, {"rates": [0.1]}):
+        assert training_problems({"mine": entry | sound}) == []

@@ -117,7 +117,7 @@ def test_every_kind_of_run_has_its_numbers(change):
 
 def test_names_are_systematic_and_every_description_of_a_run_is_different():
     found = numbers_of()
-    assert {"GaussianExponent", "EquicorrelatedVariance", "MaxWeightUnscaled", "RecallUnscaledSixFourBest"} <= set(
+    assert {"GaussianExponent", "EquicorrelatedVariance", "MaxWeightUnscaled", "RecallUnscaledSixFourLoss"} <= set(
         found
     )
     assert all(re.fullmatch("[A-Z][A-Za-z]*", name) for name in found)

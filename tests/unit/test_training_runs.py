@@ -41,7 +41,7 @@ def test_induction_asks_for_what_followed_before():
 def test_the_text_is_asked_for_its_next_letter_and_its_end_is_held_out():
     letters, alphabet = tasks.text()
     words = "".join(alphabet[i] for i in letters)
-    assert words.startswith("it was the best of times, it was the worst of times,")
+    assert words.startswith("in the beginning god created the heaven and the earth. and")
     assert "#" not in alphabet
     held = set()
     for held_out in (False, True):
@@ -103,18 +103,17 @@ def test_rules_optimisers_and_rates_share_data_and_initial_weights():
 def test_every_logged_step_of_every_run_has_its_row():
     rows, _ = train()
     keys = [(row["learning_rate"], row["seed"], row["step"]) for row in rows]
-    assert keys == [(rate, seed, step) for rate in (0.01, 0.03) for seed in (0, 1) for step in (0, 1, 3, 10, 12)]
+    assert keys == [(rate, seed, step) for rate in (0.01, 0.03) for seed in (0, 1) for step in (0, 10, 12)]
     assert all(tuple(row) == runs.LOGGED for row in rows)
-    assert runs.logged_steps(300)[-4:] == [100, 147, 215, 300]
-    assert len(runs.logged_steps(300)) <= 20
-    assert runs.logged_steps(2) == [0, 1, 2]
+    assert runs.logged_steps(300) == [0, 10, 18, 32, 56, 100, 178, 300]
+    assert runs.logged_steps(2) == [0, 2]
 
 
 def test_a_run_that_diverges_stays_in_the_table_as_such():
     rows, _ = train(optimiser="sgd", rates=[1e200, 0.1], steps=12)
     lost = [row for row in rows if row["diverged"]]
     assert {row["learning_rate"] for row in lost} == {1e200}
-    assert {row["step"] for row in lost} >= {10, 12}
+    assert {row["step"] for row in lost} == {10, 12}
     assert all(row[name] is None for row in lost for name in runs.COLUMNS)
     sound = [row for row in rows if row["learning_rate"] == 0.1]
     assert all(np.isfinite(row[name]) for row in sound for name in runs.COLUMNS)
@@ -195,10 +194,10 @@ def test_rates_rise_and_fall():
     assert 0 < parts[99] < 1e-3
     assert sorted(parts[10:], reverse=True) == parts[10:]
     assert {runs.part_of_rate("constant", step, 100) for step in range(100)} == {1.0}
-    # The first of ten steps of plain descent, at the first tenth of the rate.
     warm = train(optimiser="sgd", rates=[0.1], steps=20, schedule="warm_up_and_decay")[0]
     cold = train(optimiser="sgd", rates=[0.05], steps=20)[0]
-    assert [row for row in warm if row["step"] == 1][0]["loss"] == [row for row in cold if row["step"] == 1][0]["loss"]
+    assert warm[0]["loss"] == cold[0]["loss"]
+    assert warm[-1]["loss"] != cold[-1]["loss"]
 
 
 def test_mirrored_models_are_the_same_but_for_rounding():
@@ -245,14 +244,15 @@ def test_text_has_no_key_to_find():
 
 
 def test_rates_around_a_known_one_go_in_steps_of_at_most_one_and_a_half():
-    entry = {"scalings": ["none", "1/d_k"], "rates": [1.0], "around": [0.0023, 1.0]}
+    entry = {"scalings": ["none", "1/d_k"], "around": [0.0023, 1.0]}
     found = rules.rates(entry, "none")
     assert found == [0.00022, 0.00068, 0.001, 0.0015, 0.0022, 0.0033, 0.0047, 0.0068, 0.022]
     assert rules.rates(entry, "1/d_k")[4] == 1.0
     near = np.array(found[1:-1])
     assert (near[1:] / near[:-1] <= 1.5 + 1e-12).all()
     assert near[-1] / near[3] > 3 < near[3] / near[0]
-    assert rules.rates({"scalings": ["none"], "rates": [0.1, 0.2]}, "none") == [0.1, 0.2]
+    assert rules.rates(entry | {"rates": [0.1, 0.2]}, "none") == [0.1, 0.2]
+    assert rules.rates({"scalings": ["none"]}, "none") == list(rules.RATES)
 
 
 # ---- optimisers ------------------------------------------------------------------------------------------------------

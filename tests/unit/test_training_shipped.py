@@ -7,13 +7,15 @@ import pytest
 
 import ship_training
 from ship_training import ROOT
-from sqrtdk.training import tables
+from sqrtdk.training import rules, tables
 
 FOLDER = ROOT / "resources/training"
 COLUMNS = {
     "training_summary": tables.SUMMARY,
     "training_verdicts": tables.VERDICTS,
     "training_transfer": tables.TRANSFER,
+    "training_growth": tables.GROWTH,
+    "start_rate": tables.START_RATE,
 }
 
 
@@ -34,7 +36,10 @@ def test_the_columns_are_those_of_a_run(name):
 
 def test_it_says_what_it_was_made_with(made_of):
     # Whether that is the overlay as it is, `make release-check` says.
-    assert made_of.keys() == {*ship_training.configuration(), "versions"}
+    assert made_of.keys() == {*ship_training.configuration(), "versions", "command", "cpu_seconds"}
+    assert made_of["command"] == ship_training.COMMAND
+    assert made_of["cpu_seconds"].keys() == made_of["training"].keys()
+    assert all(seconds > 0 for seconds in made_of["cpu_seconds"].values())
     assert set(made_of["versions"]) == {"python", "numpy", "scipy", "pandas"}
 
 
@@ -51,14 +56,14 @@ def test_it_holds_every_experiment_in_full(made_of):
         row = found[key]
         assert (row["task"], row["optimiser"]) == (entry["task"], entry["optimiser"])
         assert (int(row["n_seeds"]), int(row["steps"])) == (entry["seeds"], entry["steps"])
-        assert int(row["n_rates"]) == len(entry["rates"])
+        assert int(row["n_rates"]) == len(rules.rates(entry, key[1]))
         assert entry["seeds"] >= 8
 
 
 def test_every_rule_has_its_verdicts(made_of):
     found = rows("training_verdicts")
     others = [rule for entry in made_of["training"].values() for rule in entry["scalings"] * len(entry["d_k"])]
-    assert len(found) == 4 * sum(rule != "1/sqrt(d_k)" for rule in others)
+    assert len(found) == 5 * sum(rule != "1/sqrt(d_k)" for rule in others)
     for row in found:
         assert row["verdict"] in ("hurts", "helps", "no difference", "undecided")
         assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])
@@ -71,6 +76,28 @@ def test_no_end_is_known_better_than_its_gap_between_rates():
     for row in rows("training_summary"):
         if "true" in (row["open_below"], row["open_above"]):
             assert row["window_high"] == "inf"
+
+
+def test_no_best_rate_is_at_an_edge():
+    for name in ("training_summary", "training_verdicts", "start_rate"):
+        assert {row["interior"] for row in rows(name)} == {"true"}, name
+
+
+def test_the_halves_are_there_at_three_widths_with_their_intervals():
+    found = [row for row in rows("start_rate") if (row["experiment"], row["measure"]) == ("recall", "loss")]
+    assert sorted({int(row["d_k"]) for row in found}) == [16, 64, 256]
+    assert len(found) == 4 * 2 * 3
+    assert all(float(row["low"]) < float(row["estimate"]) < float(row["high"]) for row in found)
+    both = {row["trained_as"] for row in found if row["start"] == row["rate"] == "true"}
+    assert both == {"1/sqrt(d_k)", "1/d_k"}
+
+
+def test_time_is_summed_by_experiment(tmp_path):
+    folder = tmp_path / "benchmarks/train_models/mine/none"
+    folder.mkdir(parents=True)
+    for d_k, seconds in ((16, 1.5), (64, 2.25)):
+        (folder / f"{d_k}.tsv").write_text(f"s\tcpu_time\n9\t{seconds}\n", encoding="utf-8")
+    assert ship_training.cpu_seconds(tmp_path) == {"mine": 4}
 
 
 def test_numbers_are_rounded_and_names_are_not():

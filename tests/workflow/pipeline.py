@@ -39,7 +39,7 @@ def small(folder: Path) -> list[str]:
         "precision": 0.05,
         "max_scalars": 100_000,
         "softmax_logits": 2000,
-        "training": {"recall": {"d_k": [4, 8], "rates": [0.01, 0.1], "seeds": 2, "steps": 12}},
+        "training": {"recall": {"d_k": [4, 8], "rates": [0.01, 0.1], "seeds": 2, "steps": 12}, "induction": None},
         "weight_draws": 8,
         "alternatives": ["none | softmax1"],
         "alternatives_d_k": [4, 16],

@@ -72,7 +72,10 @@ ENVIRONMENT = {"python": platform.python_version()} | {
 }
 
 # The longer training, of more tasks, optimisers and rules, that was run once and ships with the project.
-SHIPPED_TRAINING = [str(SOURCE / f"resources/training/training_{name}.csv") for name in ("verdicts", "summary")]
+SHIPPED_TRAINING = [
+    str(SOURCE / f"resources/training/{name}.csv")
+    for name in ("training_verdicts", "training_summary", "training_growth", "start_rate")
+]
 
 
 def script(name, *modules):

@@ -1,11 +1,12 @@
 # Needs: the training experiments of the configuration.
 # Makes: results/training.csv and results/training_start.csv, from one job for each experiment, rule and width, and
-# results/training_curves.csv, training_summary.csv, training_verdicts.csv and training_transfer.csv.
+# results/training_curves.csv, training_summary.csv, training_verdicts.csv, training_transfer.csv, training_growth.csv and
+# start_rate.csv.
 
 rule train_models:
     input:
         script=script("train_models"),
-        text=str(SOURCE / "resources/openings.txt"),
+        text=str(SOURCE / "resources/genesis.txt"),
     output:
         log="results/cells/training/{experiment}/{rule}/{d_k}.log.csv",
         start="results/cells/training/{experiment}/{rule}/{d_k}.start.csv",
@@ -53,13 +54,15 @@ rule collect_training:
 rule summarise_training:
     input:
         script=script("summarise_training"),
-        text=str(SOURCE / "resources/openings.txt"),
+        text=str(SOURCE / "resources/genesis.txt"),
         training="results/training.csv",
     output:
         curves="results/training_curves.csv",
         summary="results/training_summary.csv",
         verdicts=citable_table("training_verdicts"),
         transfer="results/training_transfer.csv",
+        growth="results/training_growth.csv",
+        start_rate=citable_table("start_rate"),
     params:
         seed=CONFIG["seed"],
         versions=versions("numpy", "scipy", "pandas"),
@@ -73,4 +76,5 @@ rule summarise_training:
         "summarise the training runs"
     shell:
         "python {input.script[0]:q} --training {input.training:q} --seed {params.seed} --curves {output.curves:q}"
-        " --summary {output.summary:q} --verdicts {output.verdicts:q} --transfer {output.transfer:q} > {log:q} 2>&1"
+        " --summary {output.summary:q} --verdicts {output.verdicts:q} --transfer {output.transfer:q}"
+        " --growth {output.growth:q} --start-rate {output.start_rate:q} > {log:q} 2>&1"

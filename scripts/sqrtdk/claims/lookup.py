@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqrtdk.claims.core import Measured, Missing
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import shares
-from sqrtdk.statistics.intervals import log_error
+from sqrtdk.statistics.intervals import log_error, t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +100,14 @@ class Row:
         se = centre * log_error(least, most, dof)
         return Measured(centre, se, dof, log=True, at=self.at, shipped=self.shipped)
 
+    def difference(self, value: str, low: str, high: str, dof: float = math.inf) -> Measured:
+        """Return a number whose 95 % interval of Student's t is given."""
+        centre, least, most = (self.number(name) for name in (value, low, high))
+        if not -math.inf < least <= most < math.inf:
+            raise Missing(f"{self.table}: an interval of {value} of {self.place}")
+        se = (most - least) / (2 * float(t_quantile(dof)))
+        return Measured(centre, se, dof, at=self.at, shipped=self.shipped)
+
 
 class Results:
     """Result tables by name, data frames, and the specifications of the ensembles by name.
@@ -176,9 +184,10 @@ class Results:
         return Row(row.table, row.values, {grid: (int(row.values[grid]),) * 2 for grid in GRID if row.values[grid] > 0})
 
     def against_reference(self, scaling: str, comparison: str, d_k: int) -> Measured:
-        """Return the ratio of final losses of a rule to those with 1/√d_k: of this run, else of the shipped one.
+        """Return by how much a rule differs from 1/√d_k in loss or right answers: in this run, else the shipped one.
 
-        Of several experiments that have it, that of the longest runs counts, and of equals the first.
+        Of several experiments that have it, that of the longest runs counts, and of equals the first. A best rate that
+        is the first or the last one tried says nothing.
         """
         for prefix in ("", "shipped_"):
             try:
@@ -191,5 +200,8 @@ class Results:
             # The same look-up, among the rows of that experiment.
             row = Results({"verdicts": verdicts[verdicts["experiment"] == longest]}, {}).row("verdicts", d_k=d_k)
             row.shipped = bool(prefix)
-            return row.between("estimate", "low", "high", dof=row.number("n_seeds") - 1)
+            if str(row.values["interior"]).lower() != "true":
+                raise Missing(f"{prefix}training_verdicts: a best rate of {scaling} within those tried")
+            # Each half of the seeds chose the rate of the other.
+            return row.difference("estimate", "low", "high", dof=max(row.number("n_seeds") // 2 - 1, 1))
         raise Missing(f"training_verdicts: scaling = {scaling}, comparison = {comparison}")

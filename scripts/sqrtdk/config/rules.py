@@ -273,12 +273,13 @@ def periodic_names(**entries: Iterable[object]) -> list[Problem]:
 
 
 def training_problems(training: Mapping[str, Any]) -> list[Problem]:
-    """List the experiments whose known rates are not one for each scale rule."""
+    """List the experiments whose known rates, where these count, are not one for each scale rule."""
     problems = []
     for name, entry in training.items():
         known, rules = entry.get("around"), entry.get("scalings")
-        if isinstance(known, list) and isinstance(rules, list) and len(known) != len(rules):
-            words = f"one for each of the {len(rules)} scale rules of this experiment is needed"
+        lists = isinstance(known, list) and isinstance(rules, list) and "rates" not in entry
+        if lists and len(known) != len(rules):
+            words = f"one for each of the {len(rules)} scale rules of this experiment is needed, or `rates` for all"
             problems.append(Problem(("training", name, "around"), known, words))
     return problems
 

@@ -23,12 +23,13 @@ _MEASURES = {
     "logit_std": "spread of logits\nin a row",
     "largest_logit": "largest |logit|",
     "entropy": "entropy (nats)",
+    "alignment": "cosine of query\nand its key",
     "grad_norm_qk": "gradient norm,\nW_q and W_k",
 }
 _WANTED = 64
 _SCALED = "1/sqrt(d_k)"
 _HIGHER = 10
-_LINEAR = ("entropy",)
+_LINEAR = ("entropy", "alignment")
 _SMALLEST = 1e-30
 
 
@@ -70,11 +71,17 @@ def _steps_shown(steps: pd.Series) -> list[int]:
 
 
 def _rates(table: pd.DataFrame) -> list[float]:
-    """Return the best rate of the scaled rule, or of the first, and the highest that is at most ten times as large."""
+    """Return the best rate of the scaled rule, or of the first, and the highest that is at most ten times as large.
+
+    Of the rates that all rules were trained at, if there are any.
+    """
     import numpy as np
 
     rules = selection.order(table["scaling"])
     rule = _SCALED if _SCALED in rules else rules[0]
+    by_rule = [set(cells["learning_rate"]) for _, cells in table.groupby("scaling")]
+    shared = set.intersection(*by_rule) or set.union(*by_rule)
+    table = table[table["learning_rate"].isin(shared)]
     last = table[(table["scaling"] == rule) & (table["step"] == table["step"].max())]
     loss = np.log(last["loss"].fillna(np.inf).clip(lower=_SMALLEST)).groupby(last["learning_rate"]).mean()
     best = float(loss.idxmin())
@@ -112,7 +119,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
                 step, mean, low, high = (part[name] for name in ("step", "mean", "low", "high"))
                 panels.points(axes, step, mean, low, high, look, line=True, size=3)
             _steps(axes, table["step"])
-            if measure in _LINEAR:
+            if measure == "entropy":
                 axes.set_ylim(bottom=0)
         line[0].set_ylabel(label)
     for axes, rate in zip(grid[0], rates, strict=True):

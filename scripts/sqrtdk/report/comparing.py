@@ -32,3 +32,12 @@ def ratio(value: float, other: float) -> str:
     """Spell how many times the larger of two numbers is the smaller."""
     small, large = sorted((abs(value), abs(other)))
     return "∞" if small == 0 else numbers.significant(large / small, 2)
+
+
+def with_ends(estimate: float, low: float, high: float) -> dict[str, str]:
+    """Spell an estimate and its interval to two digits of the interval's width, for words that say [{low}, {high}]."""
+    values = {"estimate": estimate, "low": low, "high": high}
+    if not math.isfinite(high - low) or high <= low:
+        return {name: numbers.significant(value, 2) for name, value in values.items()}
+    decimals = max(1 - math.floor(math.log10(high - low)), 0)
+    return {name: f"{value:.{decimals}f}" for name, value in values.items()}

@@ -339,7 +339,7 @@ def _training(verdicts: pd.DataFrame, summary: pd.DataFrame) -> Iterator[KeyNumb
     rows = verdicts[verdicts["experiment"] == verdicts["experiment"].iloc[0]]
     d_k = nearest(rows["d_k"], WANTED_D_K)
     keys = ("experiment", "scaling", "d_k", "comparison", "margin")
-    for row in rows[(rows["d_k"] == d_k) | (rows["comparison"] == "best")].to_dict("records"):
+    for row in rows[(rows["d_k"] == d_k) | (rows["comparison"] == "loss")].to_dict("records"):
         if missing(row["estimate"]):
             continue
         said = _say(f"training.{row['comparison']}", rule=row["scaling"], **row)
@@ -347,19 +347,19 @@ def _training(verdicts: pd.DataFrame, summary: pd.DataFrame) -> Iterator[KeyNumb
             "".join(letters(str(row[key])) for key in keys[:4]),
             *(row, keys, ("estimate", "low", "high"), said, "training_verdicts.csv"),
             n=int(row["n_seeds"]),
-            unit="decades" if row["comparison"] == "window" else RATIO,
-            headline=row["d_k"] == d_k and row["comparison"] == "best",
+            unit=RATIO if row["unit"] == "ratio" else row["unit"],
+            headline=row["d_k"] == d_k and row["comparison"] == "loss",
         )
-    best = rows[(rows["d_k"] == d_k) & (rows["comparison"] == "best")].to_dict("records")
+    best = rows[(rows["d_k"] == d_k) & (rows["comparison"] == "loss")].to_dict("records")
     for column, row in [*(("rate", row) for row in best), *(("reference_rate", row) for row in best[:1])]:
         rule, what = (letters(row["scaling"]), "Rate") if column == "rate" else ("", "ReferenceRate")
         said = _say(f"training.{column}", rule=row["scaling"], **row)
         name = f"{letters(row['experiment'])}{rule}{letters(str(d_k))}{what}"
         yield _cell(name, row, keys, (column,), said, "training_verdicts.csv")
     here = summary[(summary["experiment"] == rows["experiment"].iloc[0]) & (summary["d_k"] == d_k)]
-    for row, column in itertools.product(here.to_dict("records"), ("accuracy", "steps")):
-        name = "".join(letters(str(row[key])) for key in keys[:3]) + column.capitalize()
-        said = _say(f"training.{column}", rule=row["scaling"], **row)
+    for row, (word, column) in itertools.product(here.to_dict("records"), (("right", "accuracy"), ("steps", "steps"))):
+        name = "".join(letters(str(row[key])) for key in keys[:3]) + word.capitalize()
+        said = _say(f"training.{word}", rule=row["scaling"], **row)
         yield _cell(name, row, keys[:3], (column,), said, "training_summary.csv", n=int(row["n_seeds"]))
 
 

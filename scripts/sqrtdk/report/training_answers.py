@@ -5,68 +5,53 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.setting import WANTED_D_K
+from sqrtdk.report import trained
 from sqrtdk.report.tables.cells import NONE, Cell, Table, missing
-from sqrtdk.results.grid import nearest
 from sqrtdk.statistics.intervals import t_quantile
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
 PLAIN, MUP, REFERENCE = "none", "1/d_k", "1/sqrt(d_k)"
-COMPARISONS = ("best", "same_rate", "speed", "window")
+COMPARISONS = (*trained.MEASURES, "same_rate", "window")
 STILL = 0.1
 """A largest usable rate that moves by less than this many decades from the narrowest to the widest head stays."""
-WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
-"""How the words name the verdicts."""
 
 
 def _names(row: dict[str, Any]) -> dict[str, object]:
-    values = {"task": row["task"], "optimiser": optimiser(row)}
+    values = {"task": row["task"], "optimiser": trained.optimiser(row)}
     return values | {"d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
 
 
-def optimiser(row: dict[str, Any]) -> Sentence:
-    """Return the name of the optimiser of a training run."""
-    return Sentence(f"optimisers.{row['optimiser']}")
-
-
-def _front(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return the verdicts on the first experiment that holds the unscaled rule against the scaled one."""
-    rows = verdicts[verdicts["scaling"] == PLAIN]
-    return rows[rows["experiment"] == rows["experiment"].iloc[0]] if len(rows) else rows
-
-
 def headline(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
-    """Say what leaving the scale out does, at the width nearest to 64, to the loss and the window of rates.
+    """Say what leaving the scale out does, at the width nearest to 64, to training and to the window of rates.
 
-    And what 1/d_k in place of 1/√d_k does to the loss there.
+    And what 1/d_k in place of 1/√d_k does there; in each experiment of this run.
     """
-    rows = _front(frames["training_verdicts"])
-    if rows.empty:
-        return [Sentence("answer.training.none")]
-    here = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)]
-    sentences = []
-    for row in here[here["comparison"].isin(["best", "window"])].to_dict("records"):
-        sentences.append(_verdict(row["comparison"], row))
-        if row["comparison"] == "window":
-            sentences += _nowhere(frames["training_summary"], row)
-    every = frames["training_verdicts"]
-    same = (every["experiment"] == here["experiment"].iloc[0]) & (every["d_k"] == here["d_k"].iloc[0])
-    other = every[same & (every["scaling"] == MUP) & (every["comparison"] == "best")]
-    return sentences + [_verdict("mup", row) for row in _records(other)]
+    verdicts, sentences = frames["training_verdicts"], []
+    for experiment in dict.fromkeys(verdicts.loc[verdicts["scaling"] == PLAIN, "experiment"]):
+        for family, scaling in (("best", PLAIN), ("mup", MUP)):
+            rows = trained.held(verdicts, scaling, experiment=experiment)
+            if rows:
+                rates = {name: f"{rows['loss'][name]:g}" for name in ("rate", "reference_rate")}
+                told = trained.values(rows) | rates
+                sentences.append(Sentence(f"answer.training.{family}.{trained.verdict(rows)}", told))
+            if rows and scaling == PLAIN:
+                window = trained.held(verdicts, scaling, ("window",), experiment=experiment)
+                sentences += [_verdict("window", row) for row in window.values()]
+                sentences += [one for row in window.values() for one in _nowhere(frames["training_summary"], row)]
+    return sentences or [Sentence("answer.training.none")]
 
 
 def _verdict(family: str, row: dict[str, Any]) -> Sentence:
     """Return the sentence for a verdict, or the one on windows that the tried rates leave open at an end."""
-    values = _names(row) | {
+    told = _names(row) | {
         "estimate": numbers.significant(row["estimate"], 2),
         "interval": numbers.rough_interval(row["low"], row["high"]),
+        "margin": f"{row['margin']:g}",
     }
-    values |= {"rate": f"{row['rate']:g}", "reference_rate": f"{row['reference_rate']:g}"}
-    values |= {"margin": f"{row['margin']:g}"}
-    unbounded = family == "window" and not (math.isfinite(row["low"]) and math.isfinite(row["high"]))
-    word = "open" if unbounded and row["verdict"] == "undecided" else WORDS[row["verdict"]]
-    return Sentence(f"answer.training.{family}.{word}", values)
+    unbounded = not (math.isfinite(row["low"]) and math.isfinite(row["high"]))
+    word = "open" if unbounded and row["verdict"] == "undecided" else trained.WORDS[row["verdict"]]
+    return Sentence(f"answer.training.{family}.{word}", told)
 
 
 def _nowhere(summary: pd.DataFrame, row: dict[str, Any]) -> list[Sentence]:
@@ -89,7 +74,7 @@ def _ceiling(summary: pd.DataFrame, experiment: str, scaling: str, d_k: int) -> 
 def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
     """Say for each experiment at which widths leaving the scale out hurts, helps or does nothing at best rates."""
     verdicts, sentences = frames["training_verdicts"], []
-    rows = verdicts[(verdicts["scaling"] == PLAIN) & (verdicts["comparison"] == "best")]
+    rows = verdicts[(verdicts["scaling"] == PLAIN) & (verdicts["comparison"] == "loss")]
     for _, cells in rows.groupby("experiment", sort=False):
         parts = tuple(Sentence("place.verdict", _at_width(row)) for row in _records(cells))
         values = _names(cells.iloc[0].to_dict()) | {"widths": Listing(parts, "semicolon")}
@@ -98,11 +83,12 @@ def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
 
 
 def _at_width(row: dict[str, Any]) -> dict[str, object]:
-    return {"d_k": row["d_k"], "verdict": _judged(row), "ratio": numbers.significant(row["estimate"], 2)}
+    told = {name: numbers.significant(row[name], 2) for name in ("value", "reference_value")}
+    return {"d_k": row["d_k"], "verdict": _judged(row)} | told
 
 
 def _judged(row: dict[str, Any]) -> Sentence:
-    return Sentence(f"verdicts.{WORDS[row['verdict']]}")
+    return Sentence(f"verdicts.{trained.WORDS[row['verdict']]}")
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -119,7 +105,7 @@ def transfers(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
             continue
         family = f"follows.training.transfer.{'plain' if row['scaling'] == PLAIN else 'scaled'}"
         values = {"rule": row["scaling"], "first": str(row["d_k_low"]), "last": str(row["d_k_high"])}
-        values |= {"optimiser": optimiser(row)}
+        values |= {"optimiser": trained.optimiser(row)}
         if missing(row["shift"]):
             found = {
                 d_k: _ceiling(frames["training_summary"], row["experiment"], row["scaling"], d_k)
@@ -198,7 +184,7 @@ def verdict_table(key: str, verdicts: pd.DataFrame, summary: pd.DataFrame) -> Ta
                 Cell(first["scaling"]),
                 Cell(str(first["d_k"]), number=True),
                 Cell(rates, number=True),
-                *(_comparison(by_name[name]) for name in COMPARISONS),
+                *(_comparison(by_name.get(name)) for name in COMPARISONS),
                 Cell(numbers.significant(late[cell], 2), number=True) if cell in late else NONE,
             )
         )
@@ -210,16 +196,67 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["experiment"], row["scaling"], row["d_k"]
 
 
-def _comparison(row: dict[str, Any]) -> Cell:
+def _comparison(row: dict[str, Any] | None) -> Cell:
+    if row is None:
+        return NONE
     text = f"{numbers.significant(row['estimate'], 2)} {numbers.rough_interval(row['low'], row['high'])}"
     return Cell(text, note=_judged(row), note_word="tables.literal", number=True)
 
 
+def halves_table(frame: pd.DataFrame) -> Table:
+    """Return what a start, a rate and both do around each rule, one row for each measure."""
+    rows = []
+    keys = ["experiment", "scaling", "d_k", "measure"]
+    for (experiment, scaling, d_k, measure), arms in frame.groupby(keys, sort=False):
+        first = arms.iloc[0].to_dict()
+        found = {(trained.true(row["start"]), trained.true(row["rate"])): row for row in _records(arms)}
+        rows.append(
+            (
+                Cell(f"{first['task']}, {first['optimiser']}", note=experiment, note_word="tables.literal"),
+                Cell(scaling),
+                Cell(str(d_k), number=True),
+                Cell(word=f"trained_measures.{measure}"),
+                *(_arm(found[arm]) for arm in ((False, False), (True, False), (False, True), (True, True))),
+            )
+        )
+    return Table(
+        "start_rate", ("experiment", "scaling", "d_k", "measure", "neither", "start", "rate", "both"), tuple(rows)
+    )
+
+
+def _arm(row: dict[str, Any]) -> Cell:
+    """Spell a combination's estimate and interval, with what it does against neither half below."""
+    text = f"{numbers.significant(row['estimate'], 2)} {numbers.rough_interval(row['low'], row['high'])}"
+    if not isinstance(row["verdict_neither"], str):
+        return Cell(text, number=True)
+    word = Sentence(f"verdicts.{trained.WORDS[row['verdict_neither']]}")
+    return Cell(text, note=word, note_word="tables.literal", number=True)
+
+
+def growth_table(frame: pd.DataFrame) -> Table:
+    """Return the exponents in d_k of the logits' spread and of the largest usable rate, beside predictions."""
+    rows = []
+    for row in _records(frame[frame["exponent"].notna()]):
+        text = f"{numbers.significant(row['exponent'], 2)} {numbers.rough_interval(row['low'], row['high'])}"
+        rows.append(
+            (
+                Cell(f"{row['task']}, {row['optimiser']}", note=row["experiment"], note_word="tables.literal"),
+                Cell(row["scaling"]),
+                Cell(word=f"trained_quantities.{row['quantity']}"),
+                Cell(f"{row['d_k_low']}; {row['d_k_high']}", number=True),
+                Cell(text, number=True),
+                NONE if missing(row["predicted"]) else Cell(f"{row['predicted']:g}", number=True),
+            )
+        )
+    columns = ("experiment", "scaling", "quantity", "widths", "exponent", "predicted")
+    return Table("training_growth", columns, tuple(rows))
+
+
 def report_tables(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> list[Table]:
     """Return the tables on training: of this run, and of the longer one that ships with the project."""
-    found = [
-        verdict_table(key, tables["training_verdicts"], tables["training_summary"])
-        for key, tables in (("training", frames), ("training_shipped", shipped))
-        if tables
-    ]
+    found = [verdict_table("training", frames["training_verdicts"], frames["training_summary"])]
+    if shipped:
+        found.append(halves_table(shipped["start_rate"]))
+        found.append(growth_table(shipped["training_growth"]))
+        found.append(verdict_table("training_shipped", shipped["training_verdicts"], shipped["training_summary"]))
     return [table for table in found if table.rows]

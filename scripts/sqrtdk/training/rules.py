@@ -27,6 +27,7 @@ HALVED = ("none", "1/sqrt(d_k)")
 """The rules around which the halves of a repair are tried."""
 SERIES = (1.0, 1.5, 2.2, 3.3, 4.7, 6.8)
 """Steps of 1.5 through a decade (the E6 series of IEC 60063)."""
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 AROUND = (-6, -3, -2, -1, 0, 1, 2, 3, 6)
 """How many of these steps the rates are away from the one that is known to suit a rule."""
 SIZES = ("MEAN_ABS", "MAX_ABS")
@@ -127,10 +128,10 @@ def taken_apart(name: str) -> tuple[str, frozenset[str]]:
 def rates(entry: Mapping, scaling: str) -> list[float]:
     """Return the learning rates of a rule in an experiment: its `rates`, or nine `around` the one known to suit it.
 
-    These go in steps of 1.5 to a factor 3 on either side, and then to a factor 10.
+    These go in steps of 1.5 to a factor 3 on either side, and then to a factor 10. Of what is given neither, RATES.
     """
-    if "around" not in entry:
-        return list(entry["rates"])
+    if "rates" in entry or "around" not in entry:
+        return list(entry.get("rates", RATES))
     known = entry["around"][list(entry["scalings"]).index(scaling)]
     middle = round(len(SERIES) * math.log10(known))
     steps = (divmod(middle + offset, len(SERIES)) for offset in AROUND)

@@ -23,8 +23,7 @@ SCORES = ("w_q", "w_k", "b_q", "b_k")
 SCHEDULES = ("constant", "warm_up_and_decay")
 WARM_UP = 0.1
 """Share of the steps over which a learning rate rises."""
-FIRST_STEPS = (0, 1, 3)
-PER_DECADE = 6
+PER_DECADE = 4
 SATURATED = 0.99
 DIGITS = 6
 """Significant digits of what is logged."""
@@ -33,9 +32,9 @@ TRAINED_IN = np.float32
 
 
 def logged_steps(steps: int) -> list[int]:
-    """Return the steps at which a model is measured: the first, the last, and six for each factor of 10 between."""
+    """Return the steps at which a model is measured: the first, the last, and four for each factor of 10 between."""
     between = (round(10 ** (i / PER_DECADE)) for i in range(PER_DECADE, 60))
-    return sorted({*FIRST_STEPS, *between, steps} & set(range(steps + 1)))
+    return sorted({0, *between, steps} & set(range(steps + 1)))
 
 
 def stack(models: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

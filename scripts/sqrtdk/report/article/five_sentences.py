@@ -1,17 +1,15 @@
 """The answer in five sentences: why divide, when it holds, what softmax, gradients and training make of it."""
 
-import math
 from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.article.points import Point, extremes, find, models, near_one, verdict_values
+from sqrtdk.report.article.points import Point, extremes, find, models, near_one
 from sqrtdk.report.comparing import MARGIN, agreement, compare, ratio
-from sqrtdk.report.setting import WANTED_D_K, WANTED_SCALING, Setting
+from sqrtdk.report.setting import WANTED_SCALING, Setting
 from sqrtdk.report.tables.cells import missing, pick
 from sqrtdk.report.tables.moments import logit_std, simulated
-from sqrtdk.report.training_answers import MUP, PLAIN, WORDS, optimiser
-from sqrtdk.results.grid import nearest
+from sqrtdk.report.trained import held, values, verdict
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -26,6 +24,7 @@ VARIANTS = {
     "softmax": (*VERDICTS, "one_rule"),
     "gradient": (*(f"{rms}_{median}" for rms in VERDICTS for median in VERDICTS), "one_rule"),
     "training": ("hurts", "helps", "same", "undecided", "none"),
+    "training.others": ("some", "none"),
     "training.mup": ("hurts", "helps", "same", "undecided", "none"),
 }
 """The families of sentences, and what chooses one of each."""
@@ -150,30 +149,29 @@ def gradient(gradients: pd.DataFrame, setting: Setting) -> Sentence:
 
 
 def training(frames: dict[str, pd.DataFrame]) -> Sentence:
-    """Say what leaving the scale out does to the loss at best rates, and what 1/d_k does in its place."""
+    """Say what leaving the scale out does in training, and 1/d_k in its place, in each task of this run."""
     verdicts = frames["training_verdicts"]
-    rows = verdicts[(verdicts["scaling"] == PLAIN) & (verdicts["comparison"] == "best")]
-    if rows.empty:
+    rows = held(verdicts, "none")
+    if not rows:
         return _said("training.none")
-    rows = rows[rows["experiment"] == rows["experiment"].iloc[0]]
-    row = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)].iloc[0].to_dict()
-    values = {"task": row["task"], "optimiser": optimiser(row), "d_k": str(row["d_k"]), "seeds": str(row["n_seeds"])}
-    values |= _trained(frames["training_summary"], row) | {"mup": _mup(verdicts, row)} | verdict_values(row)
-    return _said(f"training.{WORDS[row['verdict']]}", values)
+    first = rows["loss"]
+    told = values(rows) | _trained(frames["training_summary"], first)
+    others = [name for name in dict.fromkeys(verdicts["experiment"]) if name != first["experiment"]]
+    told |= {"others": _others(verdicts, "none", others)}
+    linear = held(verdicts, "1/d_k", experiment=first["experiment"])
+    said = values(linear) | {"others": _others(verdicts, "1/d_k", others)} if linear else {}
+    told |= {"mup": _said(f"training.mup.{verdict(linear) if linear else 'none'}", said)}
+    return _said(f"training.{verdict(rows)}", told)
 
 
-def _trained(summary: pd.DataFrame, verdict: dict[str, Any]) -> dict[str, str]:
-    """Spell how long and at how many rates models were trained, and what they get right without the scale and with."""
-    where = {name: verdict[name] for name in ("experiment", "d_k")}
-    plain, scaled = (find(summary, scaling=verdict[name], **where) for name in ("scaling", "reference"))
-    told = {"rates": str(int(plain["n_rates"])), "steps": str(int(plain["steps"]))}
-    return told | {name: numbers.percent(row["accuracy"]) for name, row in (("plain", plain), ("scaled", scaled))}
+def _others(verdicts: pd.DataFrame, scaling: str, experiments: list[str]) -> Sentence:
+    """Say the same of a rule in other experiments, which may say the opposite."""
+    found = [rows for name in experiments if (rows := held(verdicts, scaling, experiment=name))]
+    told = tuple(_said(f"training.other.{verdict(rows)}", values(rows)) for rows in found)
+    return _said("training.others.some", {"tasks": Listing(told)}) if told else _said("training.others.none")
 
 
-def _mup(verdicts: pd.DataFrame, plain: dict[str, Any]) -> Sentence:
-    rows = verdicts[(verdicts["scaling"] == MUP) & (verdicts["comparison"] == "best")]
-    rows = rows[(rows["experiment"] == plain["experiment"]) & (rows["d_k"] == plain["d_k"])]
-    if rows.empty or not math.isfinite(rows["estimate"].iloc[0]):
-        return _said("training.mup.none")
-    row = rows.iloc[0].to_dict()
-    return _said(f"training.mup.{WORDS[row['verdict']]}", verdict_values(row))
+def _trained(summary: pd.DataFrame, row: dict[str, Any]) -> dict[str, str]:
+    """Spell how long and at how many rates models were trained."""
+    plain = find(summary, scaling=row["scaling"], experiment=row["experiment"], d_k=row["d_k"])
+    return {"rates": str(int(plain["n_rates"])), "steps": str(int(plain["steps"]))}

@@ -1,6 +1,5 @@
 """What the parts of the article are made of, and how they look a number up."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,20 +46,6 @@ def models(frame: pd.DataFrame) -> Listing:
 def near_one(value: float) -> bool:
     """Say whether a standard deviation of logits counts as 1."""
     return abs(value - 1) <= MARGIN
-
-
-def with_ends(estimate: float, low: float, high: float) -> dict[str, str]:
-    """Spell an estimate and its interval to two digits of the interval's width, for words that say [{low}, {high}]."""
-    values = {"estimate": estimate, "low": low, "high": high}
-    if not math.isfinite(high - low) or high <= low:
-        return {name: numbers.significant(value, 2) for name, value in values.items()}
-    decimals = max(1 - math.floor(math.log10(high - low)), 0)
-    return {name: f"{value:.{decimals}f}" for name, value in values.items()}
-
-
-def verdict_values(row: dict[str, Any]) -> dict[str, str]:
-    """Spell the estimate of a verdict on training, its interval and its margin."""
-    return with_ends(row["estimate"], row["low"], row["high"]) | {"margin": f"{row['margin']:g}"}
 
 
 def percentage(share: float, digits: int = 2) -> str:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.article.points import error, find, percentage, verdict_values
+from sqrtdk.report.article.points import error, find, percentage
 from sqrtdk.report.article.questions import BASE, at_width, normalised, rule_values, trained
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.report.tables.cells import Cell, Table, missing, pick
 from sqrtdk.report.tables.normalisers import D_K, N_KEYS, NARROW, WIDE
+from sqrtdk.report.trained import held, values, verdict
 from sqrtdk.results.grid import nearest
 from sqrtdk.studies.normalisation import BETWEEN
 from sqrtdk.words import numbers
@@ -69,7 +70,7 @@ def measured(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) 
         "linear": (_said("linear", _linear(frames["linear_attention"])),),
         "sparse": (_said("sparse", _sparse(frames["normalisers"])),),
         "bits": (_said("bits", _bits(frames["rounding"])),),
-        "learned": (trained(verdicts, "article.practice.learned.training", "learnable", "same_rate"),),
+        "learned": (trained(verdicts, "article.practice.learned.training", "learnable", ("same_rate",)),),
         "constant": (
             _said("constant", rule_values(frames["alternatives"], half="d_v_for_d_k")),
             trained(verdicts, "article.practice.constant.training", "d_v_for_d_k(ratio=2)"),
@@ -80,14 +81,15 @@ def measured(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) 
 
 
 def _without(verdicts: pd.DataFrame) -> Sentence | None:
-    """Say what leaving the factor out costs in each task, of its first experiment at the width nearest to 64."""
-    rows = verdicts[(verdicts["scaling"] == "none") & (verdicts["comparison"] == "best")].dropna(subset=["estimate"])
-    rows = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)] if len(rows) else rows
-    told = [
-        Sentence("article.practice.plain.task", {"task": row["task"]} | verdict_values(row))
-        for row in rows.drop_duplicates("task").to_dict("records")
-    ]
-    return Sentence("article.practice.plain.training", {"tasks": Listing(tuple(told))}) if told else None
+    """Say what leaving the factor out does in each task and under each optimiser, at the width nearest to 64."""
+    told, seen = [], set()
+    for experiment in dict.fromkeys(verdicts.loc[verdicts["scaling"] == "none", "experiment"]):
+        rows = held(verdicts, "none", experiment=experiment)
+        kind = tuple(next(iter(rows.values()))[name] for name in ("task", "optimiser")) if rows else None
+        if kind is not None and kind not in seen:
+            seen.add(kind)
+            told.append(Sentence(f"article.practice.plain.task.{verdict(rows)}", values(rows)))
+    return Sentence("article.practice.plain.training", {"tasks": Listing(tuple(told), "semicolon")}) if told else None
 
 
 def _said(name: str, values: dict[str, Any]) -> Sentence:

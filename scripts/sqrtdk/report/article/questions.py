@@ -5,11 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.article.points import Point, error, extremes, find, models, near_one, percentage, verdict_values
+from sqrtdk.report.article.points import Point, error, extremes, find, models, near_one, percentage
 from sqrtdk.report.comparing import compare
 from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import missing, pick
-from sqrtdk.report.training_answers import MUP, WORDS, optimiser
+from sqrtdk.report.trained import MEASURES, halves, held, values, verdict
+from sqrtdk.report.training_answers import MUP
 from sqrtdk.results.grid import nearest
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
 from sqrtdk.sampling import one_product
@@ -30,10 +31,12 @@ BASE = 512
 
 VARIANTS = {
     "root.start": ("uniform", "spread"),
+    "root.halves": ("start", "rate", "either", "mixed"),
     "root.training": ("hurts", "helps", "same", "undecided"),
     "width.training": ("hurts", "helps", "same", "undecided"),
     "twice.training": ("hurts", "helps", "same", "undecided"),
     "fold.start": ("same", "other"),
+    "fold.halves": ("start", "rate", "either", "mixed"),
     "layernorm.inputs": ("needed", "redundant"),
     "layernorm.heads": ("needed", "redundant"),
     "qk_norm.training": ("hurts", "helps", "same", "undecided"),
@@ -47,11 +50,11 @@ VARIANTS = {
 def questions(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame], setting: Setting) -> list[Point]:
     """Return the questions with their answers; `shipped` are the tables of the longer training run."""
     found = [
-        Point("root", root(frames), ("tab-scale-rules", "fig-planted-key", "fig-training-curves")),
+        Point("root", root(frames, shipped), ("tab-scale-rules", "fig-planted-key", "fig-training-curves")),
         Point("width", width(frames, shipped), ("tab-mistakes", "tab-training-shipped")),
         Point("twice", twice(frames), ("tab-mistakes", "methods-training")),
         Point("small_test", small_test(frames, setting), ("methods-sampling", "tab-ensembles")),
-        Point("fold", fold(frames), ("tab-initialisation", "methods-training")),
+        Point("fold", fold(frames, shipped), ("tab-initialisation", "tab-start-rate", "methods-training")),
         Point("layernorm", layernorm(frames), ("tab-normalisation", "fig-initialisation")),
         Point("qk_norm", qk_norm(frames, shipped), ("tab-normalisation", "tab-mistakes", "tab-training-shipped")),
         Point("precision", precision(frames), ("fig-rounding", "tab-rounding")),
@@ -85,19 +88,13 @@ def at_width(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     return here, {"d_k": str(d_k), "n_keys": str(n_keys)}
 
 
-def trained(verdicts: pd.DataFrame, key: str, scaling: str, comparison: str = "best") -> Sentence | None:
+def trained(verdicts: pd.DataFrame, key: str, scaling: str, comparisons: tuple[str, ...] = MEASURES) -> Sentence | None:
     """Return the sentence on a rule against 1/√d_k at the width nearest to 64; None where it was not trained."""
-    rows = verdicts[(verdicts["scaling"] == scaling) & (verdicts["comparison"] == comparison)]
-    rows = rows[rows["estimate"].notna()]
-    if rows.empty:
-        return None
-    rows = rows[rows["experiment"] == rows["experiment"].iloc[0]]
-    row = rows[rows["d_k"] == nearest(rows["d_k"], WANTED_D_K)].iloc[0].to_dict()
-    values = {"task": row["task"], "d_k": str(row["d_k"]), "optimiser": optimiser(row)} | verdict_values(row)
-    return Sentence(f"{key}.{WORDS[row['verdict']]}", values)
+    rows = held(verdicts, scaling, comparisons)
+    return Sentence(f"{key}.{verdict(rows)}", values(rows)) if rows else None
 
 
-def root(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
+def root(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     """Why the root: what 1/d_k does before training, how far one key stands out, and what training says."""
     values = rule_values(frames["alternatives"], root="1/sqrt(d_k)", mup=MUP)
     here, _ = at_width(frames["alternatives"])
@@ -107,6 +104,7 @@ def root(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
         _said(f"root.start.{start}", values),
         _capacity(frames["planted_capacity"]),
         trained(frames["training_verdicts"], "article.questions.root.training", MUP),
+        halves(shipped["start_rate"], "article.questions.root.halves", "1/sqrt(d_k)"),
     )
 
 
@@ -139,7 +137,7 @@ def twice(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     return _told(
         _said("twice.split", values),
         _said("twice.again", values),
-        trained(frames["training_verdicts"], "article.questions.twice.training", MUP, "same_rate"),
+        trained(frames["training_verdicts"], "article.questions.twice.training", MUP, ("same_rate",)),
     )
 
 
@@ -166,14 +164,19 @@ def small_test(frames: dict[str, pd.DataFrame], setting: Setting) -> tuple[Sente
     )
 
 
-def fold(frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
-    """Folded into the weights: the start is the same, the learning rates are not."""
+def fold(frames: dict[str, pd.DataFrame], shipped: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
+    """Folded into the weights: the start is the same, the learning rates are not; and which of these does the work."""
     row = pick(frames["initialisation"], "initialisation.csv", scheme="t5", quantity="logit_std")
     values = {"d_k": str(WANTED_D_K), "std": numbers.with_error(row["estimate"], row["se"])}
     values |= {"weights": numbers.significant(WANTED_D_K**-0.25, 3), "sgd": f"{math.sqrt(WANTED_D_K):g}"}
     values |= {"adam": numbers.significant(WANTED_D_K**0.25, 3)}
     start = "same" if near_one(row["estimate"]) else "other"
-    return _told(_said(f"fold.start.{start}", values), _said("fold.rates", values), _said("fold.limits"))
+    return _told(
+        _said(f"fold.start.{start}", values),
+        _said("fold.rates", values),
+        halves(shipped["start_rate"], "article.questions.fold.halves", "none"),
+        _said("fold.limits"),
+    )
 
 
 def normalised(
