@@ -5,6 +5,7 @@ returns its output and the way back from ∂L/∂output, in the precision of the
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,10 @@ MASKED = -1e30
 INVISIBLE = 1e-16
 """A gradient of a logit below this moves no weight in single precision, where products with it would be subnormal, on
 which a processor is many times slower: it is taken for 0 there. Double precision keeps it."""
+Parameters = dict[str, np.ndarray]
+"""Parameters by name, or their gradients."""
+Back = Callable[[np.ndarray], np.ndarray]
+"""∂L/∂output -> ∂L/∂input. The ways back below put the gradients of parameters into a dict that they are given."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +82,10 @@ class LayerAttention:
     q: np.ndarray
     k: np.ndarray
     tokens: tuple[np.ndarray, np.ndarray]
-    output_gradient: np.ndarray | None = field(default=None)
+    output_gradient: np.ndarray = field(init=False)
 
 
-def initial(shape: Shape, rule: Rule, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def initial(shape: Shape, rule: Rule, rng: np.random.Generator) -> Parameters:
     """Draw the weights of one model: variance 1/fan-in (LeCun), biases 0, tokens of unit variance.
 
     The rule adds parameters and draws nothing, so that models of all rules start from the same weights.
@@ -103,14 +108,14 @@ def initial(shape: Shape, rule: Rule, rng: np.random.Generator) -> dict[str, np.
     return found | {"unembedding": weights(d, shape.outputs)}
 
 
-def _norm(x: np.ndarray):
+def _norm(x: np.ndarray) -> tuple[np.ndarray, Back]:
     """LayerNorm without gain and bias over the last axis."""
     average = np.full(x.shape[-1], 1 / x.shape[-1], x.dtype)
     y = x - (x @ average)[..., None]
     inverse = 1 / np.sqrt(np.vecdot(y, y) / y.shape[-1] + x.dtype.type(NORM_EPSILON))[..., None]
     y *= inverse
 
-    def back(g):
+    def back(g: np.ndarray) -> np.ndarray:
         g_x = y * (np.vecdot(g, y) / -y.shape[-1])[..., None]
         g_x += g
         g_x -= (g @ average)[..., None]
@@ -120,7 +125,7 @@ def _norm(x: np.ndarray):
     return y, back
 
 
-def _same(x: np.ndarray):
+def _same(x: np.ndarray) -> tuple[np.ndarray, Back]:
     # A copy, since the stream is added to in place.
     return x.copy(), lambda g: g
 
@@ -130,14 +135,16 @@ def _flat(x: np.ndarray) -> np.ndarray:
     return x.reshape(*x.shape[:-3], -1, x.shape[-1])
 
 
-def _linear(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None):
+def _linear(
+    x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None
+) -> tuple[np.ndarray, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray | None]]]:
     """Multiply tokens (..., B, T, rows) by weights (..., rows, columns); the way back gives (∂x, ∂w, ∂b)."""
     flat = _flat(x)
     y = flat @ w
     if b is not None:
         y += b[..., None, :]
 
-    def back(g):
+    def back(g: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         g = _flat(g)
         g_x = (g @ w.swapaxes(-1, -2)).reshape(*g.shape[:-2], *x.shape[-3:])
         return g_x, flat.swapaxes(-1, -2) @ g, None if b is None else g.sum(axis=-2)
@@ -162,7 +169,9 @@ def softmax(z: np.ndarray) -> np.ndarray:
     return p
 
 
-def _attention(queries, sources, p: dict, layer: str, shape: Shape, rule: Rule):
+def _attention(
+    queries: np.ndarray, sources: np.ndarray, p: Parameters, layer: str, shape: Shape, rule: Rule
+) -> tuple[np.ndarray, Callable[[np.ndarray, Parameters], tuple[np.ndarray, np.ndarray]], LayerAttention]:
     """Attend from one set of tokens to another; return the output, the way back and what was seen."""
     parts = {"q": (queries, "b_q"), "k": (sources, "b_k"), "v": (sources, None)}
     projected = {
@@ -179,7 +188,7 @@ def _attention(queries, sources, p: dict, layer: str, shape: Shape, rule: Rule):
     output, back_to_mixed = _linear(_merge(mixed), p[f"{layer}.w_o"])
     seen = LayerAttention(scores, z, weights, allowed, q, k, (queries, sources))
 
-    def back(g, found: dict):
+    def back(g: np.ndarray, found: Parameters) -> tuple[np.ndarray, np.ndarray]:
         seen.output_gradient = g
         g_mixed, found[f"{layer}.w_o"], _ = back_to_mixed(g)
         g_mixed = _split(g_mixed, shape.heads)
@@ -204,20 +213,24 @@ def _attention(queries, sources, p: dict, layer: str, shape: Shape, rule: Rule):
     return output, back, seen
 
 
-def _mlp(x, p: dict, layer: str):
+def _mlp(x: np.ndarray, p: Parameters, layer: str) -> tuple[np.ndarray, Callable[[np.ndarray, Parameters], np.ndarray]]:
     hidden, back_to_x = _linear(x, p[f"{layer}.w_1"], p[f"{layer}.b_1"])
     active = hidden > 0
     y, back_to_hidden = _linear(hidden * active, p[f"{layer}.w_2"])
 
-    def back(g, found: dict):
+    def back(g: np.ndarray, found: Parameters) -> np.ndarray:
         g_hidden, found[f"{layer}.w_2"], _ = back_to_hidden(g)
-        g_x, found[f"{layer}.w_1"], found[f"{layer}.b_1"] = back_to_x(g_hidden * active)
+        g_x, found[f"{layer}.w_1"], bias = back_to_x(g_hidden * active)
+        assert bias is not None  # this layer has one
+        found[f"{layer}.b_1"] = bias
         return g_x
 
     return y, back
 
 
-def forward(shape: Shape, rule: Rule, p: dict[str, np.ndarray], inputs: np.ndarray):
+def forward(
+    shape: Shape, rule: Rule, p: Parameters, inputs: np.ndarray
+) -> tuple[np.ndarray, Callable[[np.ndarray], Parameters], list[LayerAttention]]:
     """Return the output logits (..., B, answers, outputs), the way back to all gradients, and each `LayerAttention`.
 
     Args:
@@ -238,15 +251,15 @@ def forward(shape: Shape, rule: Rule, p: dict[str, np.ndarray], inputs: np.ndarr
         back_mlp = None
         if shape.mlp:
             h, back_norm_mlp = norm(x[..., shape.readers, :])
-            y, back = _mlp(h, p, layer)
+            y, back_y = _mlp(h, p, layer)
             x[..., shape.readers, :] += y
-            back_mlp = back, back_norm_mlp
+            back_mlp = back_y, back_norm_mlp
         backs.append((back_norm, back_attention, back_mlp))
     h, back_norm_last = norm(x[..., shape.readers, :][..., shape.answers, :])
     logits, back_last = _linear(h, p["unembedding"])
 
-    def back(g) -> dict[str, np.ndarray]:
-        found = {}
+    def back(g: np.ndarray) -> Parameters:
+        found: Parameters = {}
         g_h, found["unembedding"], _ = back_last(g)
         g_x = np.zeros_like(x)
         g_x[..., shape.readers, :][..., shape.answers, :] = back_norm_last(g_h)
@@ -283,7 +296,9 @@ def cross_entropy(logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, 
     return loss.mean(axis=(-3, -2, -1)), correct.mean(axis=(-2, -1)), p
 
 
-def loss_and_gradients(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.ndarray):
+def loss_and_gradients(
+    shape: Shape, rule: Rule, p: Parameters, inputs: np.ndarray, targets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, Parameters, list[LayerAttention]]:
     """Return loss and accuracy of each model, the gradient of each parameter, and each layer's `LayerAttention`."""
     logits, back, seen = forward(shape, rule, p, inputs)
     loss, accuracy, g = cross_entropy(logits, targets)

@@ -28,7 +28,13 @@ class Optimiser:
             and divides their epsilon, whose gradients are so many times as large after a change of units.
     """
 
-    def __init__(self, name: str, rates, epsilon: float = EPSILON, factors: Mapping[str, float] | None = None):
+    def __init__(
+        self,
+        name: str,
+        rates: np.ndarray | float,
+        epsilon: float = EPSILON,
+        factors: Mapping[str, float] | None = None,
+    ) -> None:
         if name not in NAMES:
             raise ValueError(f"no optimiser {name!r}; there are {', '.join(NAMES)}")
         self.name, self.rates, self.epsilon, self.factors = name, np.asarray(rates), epsilon, factors or {}

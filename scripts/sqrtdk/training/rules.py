@@ -8,8 +8,9 @@ apart what the scale 1/√d_k does: it is a start of W_q and W_k times d_k^(−1
 import functools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,10 @@ SIZES = ("MEAN_ABS", "MAX_ABS")
 """Sizes of a row that a causal mask leaves defined: the keys that a query does not see add nothing."""
 
 
+BackToVectors = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray | None]]
+"""∂L/∂logits -> ∂L/∂q, ∂L/∂k, and ∂L/∂gain or None."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """How scores become logits in a model that learns.
@@ -49,7 +54,9 @@ class Rule:
     start: float | None = None
     after: float = 1.0
 
-    def logits(self, q: np.ndarray, k: np.ndarray, gain: np.ndarray | None = None, seen: np.ndarray | None = None):
+    def logits(
+        self, q: np.ndarray, k: np.ndarray, gain: np.ndarray | None = None, seen: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, BackToVectors]:
         """Return logits, scores q·k and the way back: a function from ∂L/∂logits to (∂L/∂q, ∂L/∂k, ∂L/∂gain or None).
 
         Args:
@@ -68,13 +75,13 @@ class Rule:
         (q_unit, q_norm), (k_unit, k_norm) = _unit(q), _unit(k)
         cosines = q_unit @ k_unit.swapaxes(-1, -2)
 
-        def back(g):
+        def back(g: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
             g_q, g_k = _to_vectors(factor * g, q_unit, k_unit)
             return _from_unit(g_q, q_unit, q_norm), _from_unit(g_k, k_unit, k_norm), self._to_gain(g, cosines, gain)
 
         return factor * cosines, scores, back
 
-    def _to_gain(self, g, values, gain):
+    def _to_gain(self, g: np.ndarray, values: np.ndarray, gain: np.ndarray | None) -> np.ndarray | None:
         return None if gain is None else self.factor * np.einsum("...bhmn,...bhmn->...h", g, values)
 
 
@@ -91,7 +98,9 @@ def _from_unit(g: np.ndarray, unit: np.ndarray, norm: np.ndarray) -> np.ndarray:
     return (g - unit * np.vecdot(g, unit)[..., None]) / norm
 
 
-def _divide(scores: np.ndarray, size: sizes.Size, seen: np.ndarray | None):
+def _divide(
+    scores: np.ndarray, size: sizes.Size, seen: np.ndarray | None
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """Return scores over their row's size, and the way back; with z = S/h, ∂L/∂S = (g − (g·z) ∇h)/h."""
     n = scores.shape[-1]
     rows = scores if seen is None else np.where(seen, scores, 0.0)
@@ -101,7 +110,7 @@ def _divide(scores: np.ndarray, size: sizes.Size, seen: np.ndarray | None):
     h = whole * share
     z = rows / h
 
-    def back(g):
+    def back(g: np.ndarray) -> np.ndarray:
         return (g - np.vecdot(g, z)[..., None] * share * size.gradient(rows, whole)) / h
 
     return z, back
@@ -125,7 +134,7 @@ def taken_apart(name: str) -> tuple[str, frozenset[str]]:
     return base, frozenset(halves)
 
 
-def rates(entry: Mapping, scaling: str) -> list[float]:
+def rates(entry: Mapping[str, Any], scaling: str) -> list[float]:
     """Return the learning rates of a rule in an experiment: its `rates`, or nine `around` the one known to suit it.
 
     These go in steps of 1.5 to a factor 3 on either side, and then to a factor 10. Of what is given neither, RATES.
@@ -154,6 +163,7 @@ def build(name: str, d_k: int, n_keys: int) -> Rule:
             raise ValueError(f"no model is trained with the scale rule {name!r}; there are {', '.join(names())}")
         return Rule(size=scaling.size)
     of = scaling.factor or scaling.cosine
+    assert of is not None  # a scale rule has one of them, or a size
     start = values.get(GAIN)
     if start is not None:
         values[GAIN] = 1.0

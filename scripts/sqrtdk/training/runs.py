@@ -5,13 +5,14 @@ Runs of one seed share their data and, at one width, their initial weights, what
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from sqrtdk.sampling import streams
 from sqrtdk.statistics import estimates
 from sqrtdk.training import model, rules
-from sqrtdk.training.model import Shape
+from sqrtdk.training.model import Parameters, Shape
 from sqrtdk.training.optimisers import POWER, Optimiser
 from sqrtdk.training.rules import Rule
 from sqrtdk.training.tasks import TASKS
@@ -37,23 +38,25 @@ def logged_steps(steps: int) -> list[int]:
     return sorted({0, *between, steps} & set(range(steps + 1)))
 
 
-def stack(models: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def stack(models: Sequence[Parameters]) -> Parameters:
     """Put the parameters of several models on a leading axis."""
     return {name: np.stack([one[name] for one in models]) for name in models[0]}
 
 
-def initial(shape: Shape, rule: Rule, task: str, seed: int, seeds: Sequence[int]) -> dict[str, np.ndarray]:
+def initial(shape: Shape, rule: Rule, task: str, seed: int, seeds: Sequence[int]) -> Parameters:
     """Draw the initial weights of a model for each seed, the same for every rule."""
     identity = "training", task, shape.d_k, "weights"
     return stack([model.initial(shape, rule, streams.generator(seed, *identity, one)) for one in seeds])
 
 
-def _batch(task: str, generators: Sequence[np.random.Generator], n: int, held_out: bool):
+def _batch(
+    task: str, generators: Sequence[np.random.Generator], n: int, held_out: bool
+) -> tuple[np.ndarray, np.ndarray]:
     inputs, targets = zip(*(TASKS[task].draw(rng, n, held_out) for rng in generators), strict=True)
     return np.stack(inputs), np.stack(targets)
 
 
-def _cast(p: dict[str, np.ndarray], precision: type) -> dict[str, np.ndarray]:
+def _cast(p: Parameters, precision: type) -> Parameters:
     return {name: value.astype(precision) for name, value in p.items()}
 
 
@@ -85,16 +88,16 @@ def part_of_rate(schedule: str, step: int, steps: int) -> float:
     return (1 + math.cos(math.pi * (step - rise) / (steps - rise))) / 2
 
 
-def _norm(gradients: dict[str, np.ndarray], *names: str) -> np.ndarray:
+def _norm(gradients: Parameters, *names: str) -> np.ndarray:
     """Return the Euclidean norm, for each model, of all gradients whose name ends in one of these."""
-    total = 0.0
+    total: np.ndarray | float = 0.0
     for name, g in gradients.items():
         if name.endswith(names):
             total = total + np.sum(np.square(g), axis=(-2, -1))
     return np.sqrt(total)
 
 
-def measure(shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.ndarray) -> dict[str, np.ndarray]:
+def measure(shape: Shape, rule: Rule, p: Parameters, inputs: np.ndarray, targets: np.ndarray) -> dict[str, np.ndarray]:
     """Return what a logged step holds, an array over models for each column.
 
     Scores are q·k, logits what enters softmax. All layers and heads count; rows that see a single key do not.
@@ -143,10 +146,9 @@ AT_START = ("layer", "quantity", "estimate", "se", "prediction")
 
 def _rows(seen: model.LayerAttention) -> dict[str, np.ndarray]:
     """Return, for each model, the scores and logits of the keys that are seen, and measures of each row."""
-    n = seen.weights.shape[-1]
     allowed = np.ones(seen.weights.shape[-2:], bool) if seen.allowed is None else seen.allowed
     several = allowed.sum(axis=-1) > 1
-    allowed, count = allowed[several], allowed[several].sum(axis=-1) if n > 1 else None
+    allowed, count = allowed[several], allowed[several].sum(axis=-1)
     weights, logits = seen.weights[..., several, :], seen.logits[..., several, :]
     centre = np.where(allowed, logits, 0.0).sum(axis=-1) / count
     spread = np.where(allowed, (logits - centre[..., None]) ** 2, 0.0).sum(axis=-1) / (count - 1)
@@ -161,8 +163,8 @@ def _rows(seen: model.LayerAttention) -> dict[str, np.ndarray]:
 
 
 def start(
-    shape: Shape, rule: Rule, p: dict, inputs: np.ndarray, targets: np.ndarray, variance: float = 1.0
-) -> list[dict]:
+    shape: Shape, rule: Rule, p: Parameters, inputs: np.ndarray, targets: np.ndarray, variance: float = 1.0
+) -> list[dict[str, Any]]:
     """Return rows of AT_START: the size of queries, keys and logits in each layer before the first step.
 
     Weights have the variance 1/D, so that a component of q has the mean square of its token h, E[q_i²] = |h|²/D, and
@@ -190,7 +192,7 @@ def start(
     return rows
 
 
-def _estimate(values: np.ndarray, predictions: np.ndarray) -> dict:
+def _estimate(values: np.ndarray, predictions: np.ndarray) -> dict[str, float | None]:
     value, se = estimates.mean(values)
     return {"estimate": value, "se": se if len(values) > 1 else None, "prediction": float(np.mean(predictions))}
 
@@ -207,8 +209,8 @@ def train(
     batch: int | None = None,
     schedule: str = "constant",
     mirrored: bool = False,
-    **settings,
-) -> tuple[list[dict], list[dict]]:
+    **settings: Any,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Train one model for each rate and seed; return the logged steps and the sizes at the start.
 
     Args:
@@ -247,10 +249,10 @@ def train(
                     seen = measure(shape, rule, _cast(p, np.float64), *evaluation)
                     rows += _logged(rates[i], step, seen, lost[i])
             if step < steps:
-                seen = next(data)
+                drawn = next(data)
                 part = part_of_rate(schedule, step, steps)
                 for p, move in zip(models, optimisers, strict=True):
-                    move.step(p, model.loss_and_gradients(shape, rule, p, *seen)[2], part)
+                    move.step(p, model.loss_and_gradients(shape, rule, p, *drawn)[2], part)
     return sorted(rows, key=lambda row: (row["learning_rate"], row["seed"], row["step"])), sizes
 
 
@@ -259,7 +261,7 @@ def _mirrored(weights: np.ndarray, heads: int) -> np.ndarray:
     return weights.reshape(*weights.shape[:-1], heads, -1)[..., ::-1].reshape(weights.shape)
 
 
-def _logged(rate: float, step: int, found: dict[str, np.ndarray], lost: np.ndarray) -> list[dict]:
+def _logged(rate: float, step: int, found: dict[str, np.ndarray], lost: np.ndarray) -> list[dict[str, Any]]:
     """Return a row for each seed, and note in `lost` which runs have diverged."""
     lost |= ~np.isfinite(found["loss"])
     return [

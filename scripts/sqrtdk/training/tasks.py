@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,18 +90,18 @@ def characters(rng: np.random.Generator, n: int, held_out: bool = False) -> tupl
     return _count(windows[:, :-1], places, n=len(alphabet) + WINDOW), windows[:, 1:]
 
 
-def _recall_shape(d_k: int, **settings) -> Shape:
+def _recall_shape(d_k: int, **settings: Any) -> Shape:
     return Shape(2 * SYMBOLS, SYMBOLS, d_k, memory=PAIRS, wanted=tuple(range(PAIRS)), **settings)
 
 
-def _induction_shape(d_k: int, **settings) -> Shape:
+def _induction_shape(d_k: int, **settings: Any) -> Shape:
     inputs = SYMBOLS + 2 * HALF - 1
     # The first time that a symbol stood there, the next one followed it.
     wanted = tuple(range(1, HALF))
     return Shape(inputs, SYMBOLS, d_k, wanted=wanted, **{"layers": 2, "causal": True, "asked": HALF} | settings)
 
 
-def _text_shape(d_k: int, **settings) -> Shape:
+def _text_shape(d_k: int, **settings: Any) -> Shape:
     symbols = len(text()[1])
     return Shape(symbols + WINDOW, symbols, d_k, **{"layers": 1, "mlp": 128, "causal": True} | settings)
 
