@@ -22,7 +22,7 @@ GRADED = ("grad_logits", "grad_query", "grad_key")
 """Measures that are planned for; gradients through values are left to come out as they do."""
 SQUARED = ("jacobian_frobenius", *GRADED)
 """Root mean squares among them."""
-MARGIN = 1.3
+MARGIN = 1.3  # ASSUME
 """Blocks to draw for each that would do on average: what the pilot says and the error that is reached both scatter."""
 MIN_BLOCKS = 32
 WANTED_BLOCKS = 64

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+# ASSUME where saturation and vanishing begin: no law says.
 SATURATED_WEIGHT = 0.99
 """A row whose largest weight is above this counts as saturated."""
 VANISHING_NORM = 1e-3

@@ -64,7 +64,7 @@ def side(ensemble: Planned, d_k: int, max_scalars: float) -> int:
         return max((m for m in candidates if m <= max(6, d_k)), default=candidates[0])
 
     def cost(m: int) -> float:
-        # Nanoseconds of one product, roughly: drawing, multiplying, summing the scores, and the overhead of small ones.
+        # ASSUME nanoseconds of one product: drawing, multiplying, summing the scores, and the overhead of small ones.
         return 6 * m * d_k + 0.02 * m * m * d_k + 5 * m * m + 60
 
     def variance(m: int) -> float:

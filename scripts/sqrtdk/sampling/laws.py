@@ -24,10 +24,10 @@ COLUMNS = (
     "aicc", "selected", "estimable", "reason", "d_k_min", "n_points",
 )  # fmt: skip
 POSITIVE = ("variance", "interquartile_range")  # fitted as logarithms
-SELECTION_MARGIN = 6.0  # the simplest law within this AICc distance of the best is selected
-REJECTED = 0.001  # a selected law with a smaller p-value is called the best of a bad lot
+SELECTION_MARGIN = 6.0  # ASSUME within this AICc distance of the best the simplest law is the one to select
+REJECTED = 0.001  # ASSUME a selected law with a smaller p-value is the best of a bad lot
 EXPONENTS = np.linspace(-4.0, 4.0, 161)  # grid on which a power law's exponent is sought
-NONZERO_SIGMAS = 4.0  # a mean must differ from zero by this much before its exponent means anything
+NONZERO_SIGMAS = 4.0  # ASSUME a mean must differ from zero by this much before its exponent means anything
 ZERO_SE = 1e-9  # an exact parameter smaller than this many standard errors is zero but for rounding
 ROUNDING = 1e-12  # a relative standard error below this is rounding, not sampling
 _OPTIMISER = {"ftol": 1e-15, "xtol": 1e-15, "maxfev": 10_000}  # a law that misses by thousands of se converges slowly

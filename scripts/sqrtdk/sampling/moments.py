@@ -17,7 +17,7 @@ HISTOGRAM = ("ensemble", "d_k", "low", "high", "count", "n_scores")
 """Columns of score_histograms.csv."""
 HISTOGRAM_BINS = 640
 HISTOGRAM_SDS = 10.0
-TRUSTED_SKEWNESS = 0.1
+TRUSTED_SKEWNESS = 0.1  # ASSUME an estimate that is less skewed has a symmetric interval
 CONSTANT = "the score has one absolute value, so that its variance is known without error"
 ENUMERATED = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
 UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"

@@ -25,11 +25,11 @@ LIMITS = (3.0, 10.0)
 SCALARS = 4_000_000
 """Random numbers for each width and number of keys."""
 MIN_BLOCKS, MAX_BLOCKS = 64, 1024
-ONE_HOT = 0.99
+ONE_HOT = 0.99  # ASSUME a row whose largest weight is above this has one key
 FAR = 10.0
 """Distance of one logit above all others."""
 MANY_KEYS = (64, 2**20)
-SPREAD_OF_LENGTHS = 1.0
+SPREAD_OF_LENGTHS = 1.0  # ASSUME
 """Standard deviation of the lengths of keys over their mean, where lengths differ."""
 EXAMPLE = (14.0, 10.0, 12.0)
 SMALL_EXAMPLE = (1.0, 0.5, 0.8)

@@ -18,7 +18,7 @@ from sqrtdk.statistics import estimates
 
 N_TOKENS = 128
 """Tokens that ask and, drawn apart from them, tokens that are asked, in each draw of the weights."""
-COMMON_MEAN = 3.0
+COMMON_MEAN = 3.0  # ASSUME
 """Mean of every component of inputs with a common mean, in units of their standard deviation."""
 
 

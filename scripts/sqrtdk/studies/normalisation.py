@@ -39,7 +39,7 @@ LOGIT_STDS = (0, 1, 2, 4, 8, 16)
 N_KEYS = (64, 1024)
 MAX_ROWS = 2**13
 MIN_ROWS = 64
-TRUSTED_SHARE = 0.03
+TRUSTED_SHARE = 0.03  # ASSUME
 """Where one row holds more of the null mass than this, its mean is that of rare rows and has no error to trust."""
 ROUNDING = 1e-13
 """A relative standard error below this is that of floating point: the rows are all equal."""

@@ -15,7 +15,7 @@ from sqrtdk.variants.notation import parse
 
 D_K = sorted({round(2 ** (i / 2)) for i in range(25)})
 """Widths of the map, half an octave apart."""
-HALF = 0.5
+HALF = 0.5  # ASSUME
 """From this mean participation on a row counts as frozen."""
 ENTROPIES = (0.25, 0.5, 0.75, 0.9)
 """Mean entropies over ln n for which the scale is sought, at ENTROPY_D_K."""

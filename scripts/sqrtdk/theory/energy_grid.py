@@ -34,7 +34,7 @@ MOST_SPECTRAL = 4096
 """Rows of more keys get no spectral norm, which needs every key."""
 SPECTRAL_SHARE = 8
 """Spectral norms get one random number in so many."""
-TRUSTED_SKEWNESS = 0.1
+TRUSTED_SKEWNESS = 0.1  # ASSUME
 """Largest skewness of a mean over rows at which its standard error is taken for that of a normal law."""
 SQUARES = {"jacobian_square": "jacobian_frobenius", "spectral_square": "jacobian_spectral"}
 """Mean squares, and the names of their roots in the tables."""

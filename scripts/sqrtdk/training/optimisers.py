@@ -1,6 +1,6 @@
 """Optimisers that move many models at once, each with its own learning rate."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Optimiser:
     def __init__(
         self,
         name: str,
-        rates: np.ndarray | float,
+        rates: np.ndarray | Sequence[float],
         epsilon: float = EPSILON,
         factors: Mapping[str, float] | None = None,
     ) -> None:

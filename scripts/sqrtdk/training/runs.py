@@ -25,7 +25,7 @@ SCHEDULES = ("constant", "warm_up_and_decay")
 WARM_UP = 0.1
 """Share of the steps over which a learning rate rises."""
 PER_DECADE = 4
-SATURATED = 0.99
+SATURATED = 0.99  # ASSUME a row whose largest weight is above this is saturated
 DIGITS = 6
 """Significant digits of what is logged."""
 TRAINED_IN = np.float32

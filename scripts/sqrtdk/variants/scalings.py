@@ -39,7 +39,7 @@ class Scaling:
             raise TypeError(f"the scale rule {self.name!r} needs exactly one of factor, size and cosine")
 
 
-LEAST, MOST = 1e-6, 1e4
+LEAST, MOST = 1e-6, 1e4  # ASSUME
 """Parameters outside are no attention that anybody runs, and beyond what theory is tabulated for."""
 
 
