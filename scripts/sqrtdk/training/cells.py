@@ -7,6 +7,7 @@ A run's loss is the last one on held-out data; a run that diverged, or ends wors
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ class Sweep:
     alignment: final cosines of queries with the keys that they have to find; NaN where there are none.
     """
 
-    key: dict
+    key: dict[str, Any]
     rates: np.ndarray
     steps: np.ndarray
     guess: float
@@ -43,10 +44,12 @@ class Sweep:
 
     @property
     def loss(self) -> np.ndarray:
+        """Final losses, (rates, seeds)."""
         return self.path[..., -1]
 
     @property
     def progress(self) -> np.ndarray:
+        """1 − loss/guess, (rates, seeds)."""
         return 1 - self.loss / self.guess
 
     @property
@@ -98,7 +101,7 @@ def cells(training: pd.DataFrame) -> list[Sweep]:
         shape = len(rates), len(seeds), len(steps)
         guess = TASKS[key[1]].guess()
 
-        def column(name: str, rows=rows, shape=shape) -> np.ndarray:
+        def column(name: str, rows: pd.DataFrame = rows, shape: tuple[int, int, int] = shape) -> np.ndarray:
             return rows[name].to_numpy(dtype=float).reshape(shape)
 
         lost = rows["diverged"].map(lambda value: str(value).lower() == "true").to_numpy(dtype=bool).reshape(shape)
@@ -156,6 +159,6 @@ def nearest(rates: np.ndarray, rate: float) -> int:
     return int(np.abs(np.log(rates / rate)).argmin())
 
 
-def find(all_cells: Iterable[Sweep], **where) -> Sweep | None:
+def find(all_cells: Iterable[Sweep], **where: object) -> Sweep | None:
     """Return the cell with these values in its key, or None."""
     return next((c for c in all_cells if all(c.key[name] == value for name, value in where.items())), None)

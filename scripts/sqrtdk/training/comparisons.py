@@ -5,6 +5,7 @@ Each rule is taken at the learning rate that is best for it, which each half of 
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,13 +49,14 @@ class Criterion:
         return decide(low, high, math.log(self.margin) if self.unit == "ratio" else self.margin)
 
 
+# ASSUME how far apart runs have to be to make a difference: no law says.
 MEASURES = {
     "loss": Criterion("nats", 0.05),
     "accuracy": Criterion("share", 0.02, better=1),
     "speed": Criterion("ratio", 1.25),
 }
 """Nats of loss, which are nats above the floor of a task where that is known; right answers; steps to the target."""
-DECADES_MARGIN = 0.25
+DECADES_MARGIN = 0.25  # ASSUME
 """Windows of rates whose widths are this close are no difference."""
 
 
@@ -77,7 +79,7 @@ def at_best(cell: Sweep) -> dict[str, tuple[Choice, np.ndarray]]:
     }
 
 
-def verdicts(all_cells: list[Sweep], seed: int) -> list[dict]:
+def verdicts(all_cells: list[Sweep], seed: int) -> list[dict[str, Any]]:
     """Return rows that hold each rule against 1/√d_k, at one width of one experiment.
 
     Comparisons: MEASURES, each rule at its own best rate; `same_rate`, loss at the best rate of 1/√d_k; and `window`,
@@ -108,7 +110,9 @@ def verdicts(all_cells: list[Sweep], seed: int) -> list[dict]:
     return rows
 
 
-def _judged(row: dict, measure: Criterion, values: np.ndarray, others: np.ndarray, choices: tuple) -> dict:
+def _judged(
+    row: dict[str, Any], measure: Criterion, values: np.ndarray, others: np.ndarray, choices: tuple[Choice, ...]
+) -> dict[str, Any]:
     estimate, low, high = measure.compare(values, others)
     interior = all(choice.interior for choice in choices)
     verdict = measure.decide(low, high) if interior else "undecided"
@@ -117,7 +121,7 @@ def _judged(row: dict, measure: Criterion, values: np.ndarray, others: np.ndarra
     return row | {"margin": measure.margin, "verdict": verdict}
 
 
-def _windows(cell: Sweep, reference: Sweep, bar: float, seed: int) -> dict:
+def _windows(cell: Sweep, reference: Sweep, bar: float, seed: int) -> dict[str, Any]:
     pair = reference, cell
     wide = [windows.width(*windows.window(c.rates, c.progress.mean(axis=1), bar)) for c in pair]
     (theirs_low, theirs_high), (ours_low, ours_high) = (
@@ -138,7 +142,7 @@ def _windows(cell: Sweep, reference: Sweep, bar: float, seed: int) -> dict:
     }
 
 
-def start_rate(all_cells: list[Sweep]) -> list[dict]:
+def start_rate(all_cells: list[Sweep]) -> list[dict[str, Any]]:
     """Return the four combinations of start and rate around each rule, in each measure, against neither and both.
 
     Both halves together are the next rule, and stand under its name where they were not trained under their own.
@@ -150,12 +154,13 @@ def start_rate(all_cells: list[Sweep]) -> list[dict]:
         for base in rules.HALVED:
             arms = {halves: find(here, scaling=rules.joined(base, *halves)) for halves in rules.CHOICES}
             arms[rules.HALVES] = arms[rules.HALVES] or find(here, scaling=NEXT[base])
-            if all(arms.values()):
-                rows += _arms(base, arms)
+            trained = {halves: cell for halves, cell in arms.items() if cell is not None}
+            if len(trained) == len(arms):
+                rows += _arms(base, trained)
     return rows
 
 
-def _arms(base: str, arms: dict[tuple, Sweep]) -> list[dict]:
+def _arms(base: str, arms: dict[tuple[str, ...], Sweep]) -> list[dict[str, Any]]:
     found = {halves: at_best(cell) for halves, cell in arms.items()}
     rows = []
     for halves, cell in arms.items():
@@ -165,7 +170,7 @@ def _arms(base: str, arms: dict[tuple, Sweep]) -> list[dict]:
         for name, measure in MEASURES.items():
             choice, values = found[halves][name]
             mean, low, high = measure.mean(values)
-            row = {"measure": name, "unit": "steps" if measure.unit == "ratio" else measure.unit}
+            row: dict[str, Any] = {"measure": name, "unit": "steps" if measure.unit == "ratio" else measure.unit}
             row |= {"learning_rate": choice.rate, "interior": choice.interior}
             row |= {"estimate": mean, "low": low, "high": high}
             for word, other in (("neither", ()), ("both", rules.HALVES)):
@@ -174,7 +179,9 @@ def _arms(base: str, arms: dict[tuple, Sweep]) -> list[dict]:
     return rows
 
 
-def _against(word: str, measure: Criterion, ours: tuple, theirs: tuple, same: bool) -> dict:
+def _against(
+    word: str, measure: Criterion, ours: tuple[Choice, np.ndarray], theirs: tuple[Choice, np.ndarray], same: bool
+) -> dict[str, Any]:
     names = f"against_{word}", f"{word}_low", f"{word}_high", f"verdict_{word}"
     if same:
         return dict.fromkeys(names)

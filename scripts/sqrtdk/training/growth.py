@@ -1,6 +1,7 @@
 """How the spread of the logits and the largest usable learning rate grow with the width, beside what is predicted."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from sqrtdk.training.summary import bars
 REFERENCE = "1/sqrt(d_k)"
 
 
-def growth(all_cells: list[Sweep], seed: int) -> list[dict]:
+def growth(all_cells: list[Sweep], seed: int) -> list[dict[str, Any]]:
     """Return a row for each quantity of each rule of an experiment: its exponent in d_k, and that of a prediction.
 
     `spread_start` and `spread_end`: standard deviation of the logits in a row before the first step and after the last
@@ -34,23 +35,24 @@ def growth(all_cells: list[Sweep], seed: int) -> list[dict]:
             row = base | {"quantity": quantity, "n_widths": len(chosen)}
             rows.append(row | _slope(chosen, column) | _spread(scaling, column, chosen))
         ends = [chosen[0], chosen[-1]]
-        others = [find(_of(all_cells, experiment, REFERENCE), d_k=cell.key["d_k"]) for cell in ends]
+        references = _of(all_cells, experiment, REFERENCE)
+        others = [other for cell in ends if (other := find(references, d_k=cell.key["d_k"]))]
         bar = limits[experiment]
         rows.append(base | {"quantity": "largest_rate", "n_widths": 2} | _rates([ends], bar, seed) | NO_PREDICTION)
-        if scaling != REFERENCE and all(others):
+        if scaling != REFERENCE and len(others) == len(ends):
             row = base | {"quantity": "rate_against_reference", "n_widths": 2}
             rows.append(row | _rates([ends, others], bar, seed) | _ratio(scaling, base["optimiser"], ends))
     return rows
 
 
-NO_PREDICTION = {"predicted": None, "prediction": None}
+NO_PREDICTION: dict[str, Any] = {"predicted": None, "prediction": None}
 
 
 def _of(all_cells: list[Sweep], experiment: str, scaling: str) -> list[Sweep]:
     return [c for c in all_cells if (c.key["experiment"], c.key["scaling"]) == (experiment, scaling)]
 
 
-def _slope(chosen: list[Sweep], column: int) -> dict:
+def _slope(chosen: list[Sweep], column: int) -> dict[str, Any]:
     """Return the exponent of the spread: the mean over seeds of the slopes of each seed's logarithms."""
     x = np.log([cell.key["d_k"] for cell in chosen])
     x -= x.mean()
@@ -63,12 +65,12 @@ def _slope(chosen: list[Sweep], column: int) -> dict:
     return dict(zip(("exponent", "low", "high"), mean_interval(slopes, halved(len(slopes))), strict=True))
 
 
-def _rates(pairs: list[list[Sweep]], bar: float, seed: int) -> dict:
+def _rates(pairs: list[list[Sweep]], bar: float, seed: int) -> dict[str, Any]:
     """Return the exponent of the largest usable rate between two widths, or of its ratio to that of other two cells.
 
     Its interval is a bootstrap of the seeds, widened by the gaps between the tried rates; none where an end is open.
     """
-    middle = low = high = 0.0
+    middle, low, high = 0.0, np.zeros(()), np.zeros(())
     sign = 1
     for narrow, wide in pairs:
         ends = [windows.window(c.rates, c.progress.mean(axis=1), bar)[1] for c in (narrow, wide)]
@@ -84,9 +86,9 @@ def _rates(pairs: list[list[Sweep]], bar: float, seed: int) -> dict:
     decades = math.log10(pairs[0][1].key["d_k"] / pairs[0][0].key["d_k"])
     low, high = low / decades, high / decades
     # Seeds that find no window, or one that is open, say nothing of its end; the first are all seeds together.
-    known = np.isfinite(low) & np.isfinite(high)
-    ends = windows.between(low[known], high[known])
-    return {"exponent": middle / decades, "low": ends[0], "high": ends[1]}
+    finite = np.isfinite(low) & np.isfinite(high)
+    least, most = windows.between(low[finite], high[finite])
+    return {"exponent": middle / decades, "low": least, "high": most}
 
 
 def _factor(scaling: str, chosen: list[Sweep]) -> float | None:
@@ -100,7 +102,7 @@ def _factor(scaling: str, chosen: list[Sweep]) -> float | None:
     return exponent - 0.5 * ("start" in halves)
 
 
-def _spread(scaling: str, column: int, chosen: list[Sweep]) -> dict:
+def _spread(scaling: str, column: int, chosen: list[Sweep]) -> dict[str, Any]:
     """Predict the spread: q·k grows as √d_k where q and k are independent, and as d_k where training aligns them."""
     exponent = _factor(scaling, chosen)
     if exponent is None:
@@ -109,7 +111,7 @@ def _spread(scaling: str, column: int, chosen: list[Sweep]) -> dict:
     return {"predicted": exponent + growth_of_scores, "prediction": how}
 
 
-def _ratio(scaling: str, optimiser: str, ends: list[Sweep]) -> dict:
+def _ratio(scaling: str, optimiser: str, ends: list[Sweep]) -> dict[str, Any]:
     """Predict the ratio of largest rates: a scale c is a rate of W_q and W_k times c, for Adam √c."""
     base, halves = rules.taken_apart(scaling)
     exponent = _factor(base, ends)

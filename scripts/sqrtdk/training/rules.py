@@ -23,7 +23,7 @@ GAIN = "g"
 WRONG_WIDTH = tuple(f"d_v_for_d_k(ratio={ratio})" for ratio in ("0.5", "2", "4"))
 """1/√d_v in place of 1/√d_k, for values half, twice and four times as wide as keys."""
 HALVES = ("start", "rate")
-CHOICES = ((), ("start",), ("rate",), HALVES)
+CHOICES: tuple[tuple[str, ...], ...] = ((), ("start",), ("rate",), HALVES)
 HALVED = ("none", "1/sqrt(d_k)")
 """The rules around which the halves of a repair are tried."""
 SERIES = (1.0, 1.5, 2.2, 3.3, 4.7, 6.8)

@@ -1,6 +1,7 @@
 """What training shows of each rule by itself: loss against rate, best rate, window of usable rates, and speed."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from sqrtdk.statistics.means import geometric_interval, mean_interval
 from sqrtdk.training import windows
 from sqrtdk.training.cells import KEY, SMALLEST, Sweep, halved
 
-USABLE = 0.9
+USABLE = 0.9  # ASSUME
 """A rate is usable where the mean progress of its seeds is this share of the best of the experiment, or more."""
 
 
@@ -23,7 +24,7 @@ def bars(all_cells: list[Sweep]) -> dict[str, float]:
     return {name: USABLE * max(value, SMALLEST) for name, value in best.items()}
 
 
-def curves(all_cells: list[Sweep]) -> list[dict]:
+def curves(all_cells: list[Sweep]) -> list[dict[str, Any]]:
     """Return a row for each rate of each cell: the final loss with its interval over seeds, and what went wrong."""
     rows = []
     for cell in all_cells:
@@ -43,7 +44,7 @@ def curves(all_cells: list[Sweep]) -> list[dict]:
     return rows
 
 
-def summaries(all_cells: list[Sweep], seed: int) -> list[dict]:
+def summaries(all_cells: list[Sweep], seed: int) -> list[dict[str, Any]]:
     """Return a row for each cell: its end at its best rate, usable rates, speed, and gradient at the start."""
     bar, rows = bars(all_cells), []
     for cell in all_cells:
@@ -56,7 +57,7 @@ def summaries(all_cells: list[Sweep], seed: int) -> list[dict]:
             *windows.widths(windows.resampled(cell.rates, cell.progress, limit, seed))
         )
         reached = np.isfinite(fastest.of(cell.steps_to_target()))
-        steps = (None, None, None)
+        steps: tuple[float | None, ...] = (None, None, None)
         if reached.all():
             steps = geometric_interval(fastest.of(cell.duration()), halved(len(best.index)))
         gradient = geometric_interval(cell.gradient[0])
@@ -90,7 +91,7 @@ def _mean(values: np.ndarray) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def transfer(all_cells: list[Sweep], seed: int) -> list[dict]:
+def transfer(all_cells: list[Sweep], seed: int) -> list[dict[str, Any]]:
     """Return a row for each rule of an experiment: how its best rate and largest usable rate move with the width.
 
     shift: decimal logarithm of the largest usable rate at the widest head over that at the narrowest, where both

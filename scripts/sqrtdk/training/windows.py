@@ -63,7 +63,7 @@ def resampled(rates: np.ndarray, progress: np.ndarray, bar: float, seed: int) ->
     return np.array([brackets(rates, column, bar) for column in means.T]).T
 
 
-def width(low, high):
+def width(low: np.ndarray | float, high: np.ndarray | float) -> np.ndarray:
     """Return the width of a window in decades, 0 where no rate is usable."""
     return np.nan_to_num(np.asarray(high) - np.asarray(low), posinf=math.inf)
 
