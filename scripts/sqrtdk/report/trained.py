@@ -58,7 +58,8 @@ def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
     told: dict[str, object] = {
         "unit": Sentence(f"article.trained.unit.{'character' if first['task'] == 'text' else 'nats'}")
     }
-    told |= with_ends(first["estimate"], first["low"], first["high"])
+    ends = with_ends(first["estimate"], first["low"], first["high"])
+    told |= {name: text.replace("-", "−") for name, text in ends.items()}
     told |= {"loss": numbers.significant(first["value"], 2)}
     told |= {"reference_loss": numbers.significant(first["reference_value"], 2)}
     if "speed" not in rows:

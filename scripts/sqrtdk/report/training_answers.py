@@ -245,7 +245,7 @@ def growth_table(frame: pd.DataFrame) -> Table:
                 Cell(word=f"trained_quantities.{row['quantity']}"),
                 Cell(f"{row['d_k_low']}; {row['d_k_high']}", number=True),
                 Cell(text, number=True),
-                NONE if missing(row["predicted"]) else Cell(f"{row['predicted']:g}", number=True),
+                NONE if missing(row["predicted"]) else Cell(f"{row['predicted']:g}".replace("-", "−"), number=True),
             )
         )
     columns = ("experiment", "scaling", "quantity", "widths", "exponent", "predicted")
