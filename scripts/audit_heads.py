@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
 from sqrtdk.heads.cases import Options
 from sqrtdk.heads.conventions import convention, scale
 from sqrtdk.heads.dumps import read_dumps
 from sqrtdk.heads.errors import InputError
-from sqrtdk.heads.verdict import COLUMNS, audit
+from sqrtdk.heads.verdict import audit
+from sqrtdk.results.described import columns
+from sqrtdk.results.writing import write_table
 
 
 def audit_heads(dumps: dict, files: list[Path], output: Path):
@@ -16,8 +18,8 @@ def audit_heads(dumps: dict, files: list[Path], output: Path):
     for (name, entry), file in zip(dumps.items(), files, strict=True):
         options = Options(convention(entry.get("convention")), declared(entry), entry.get("stage", "unknown"))
         verdicts = audit(read_dumps([file], layout="LHSD"), options)
-        rows += [{column: verdict.row[column] for column in COLUMNS} | {"dump": name} for verdict in verdicts]
-    write_rows(output, rows, COLUMNS)
+        rows += [{column: verdict.row[column] for column in columns("audit")} | {"dump": name} for verdict in verdicts]
+    write_table(output, rows)
 
 
 def declared(entry: dict):

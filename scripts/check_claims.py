@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
 from sqrtdk.heads import enumeration
+from sqrtdk.results.writing import write_table
 from sqrtdk.studies import claim_checks
 from sqrtdk.variants import notation
 
 
 def check_claims(seed: int, scalings: list, files: list[Path], output: Path):
     """Write one row for each check; `scalings` are the scale rules of the models whose heads the files hold."""
-    write_rows(output, claim_checks.table(seed, trained(files, scalings)), claim_checks.COLUMNS)
+    write_table(output, claim_checks.table(seed, trained(files, scalings)))
 
 
 def trained(files: list[Path], scalings: list[str]) -> Iterator[tuple]:

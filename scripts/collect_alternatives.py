@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from program import read_rows, run, write_rows
+from program import run
+from sqrtdk.results.reading import texts
+from sqrtdk.results.writing import write_table
 from sqrtdk.theory import gaussian_rows, random_energy
 from sqrtdk.variants import notation
 
@@ -12,13 +14,13 @@ def collect_alternatives(cells: list[Path], theory: list[Path], output: Path):
     averages = {int(path.stem): random_energy.Interpolated(random_energy.read(path)) for path in theory}
     known, rows = {}, []
     for cell in cells:
-        for row in read_rows(cell):
+        for row in texts(cell):
             key = row["variant"], int(row["d_k"]), int(row["n_keys"])
             if key not in known:
                 known[key] = _theory(*key, averages[key[2]])
             row["exact"] = row["exact"] or known[key].get(row["measure"])
             rows.append({"variant": row["variant"], "kind": notation.kind(row["variant"]), **row})
-    write_rows(output, rows)
+    write_table(output, rows)
 
 
 def _theory(variant: str, d_k: int, n_keys: int, averages) -> dict[str, float]:

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
-from program import run, write_rows
-from sqrtdk.heads import enumeration as real
-from sqrtdk.sampling import moments as simulated
+from program import run
+from sqrtdk.heads.enumeration import row_of_moments
+from sqrtdk.results.described import columns
+from sqrtdk.results.writing import write_table
+from sqrtdk.sampling.moments import histogram_rows
 
 
 def collect_moments(
@@ -22,11 +24,9 @@ def collect_moments(
     found = [json.loads(file.read_text("utf-8")) for file in files]
     rows = [cell["row"] for cell in found]
     head_rows = [row for dump in dumps for row in json.loads((heads / f"{dump}.json").read_text("utf-8"))]
-    write_rows(moments, rows + [simulated.row_of_head(row) for row in head_rows], simulated.COLUMNS)
-    write_rows(
-        score_histograms, [line for cell in found for line in simulated.histogram_rows(cell)], simulated.HISTOGRAM
-    )
-    write_rows(real_heads, head_rows, real.COLUMNS)
+    write_table(moments, rows + [row_of_moments(row, columns("moments")) for row in head_rows])
+    write_table(score_histograms, [line for cell in found for line in histogram_rows(cell)])
+    write_table(real_heads, head_rows)
 
 
 if __name__ == "__main__":

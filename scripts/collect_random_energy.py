@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from program import read_rows, run, write_rows
+from program import run
+from sqrtdk.results.reading import texts
+from sqrtdk.results.writing import write_table
 from sqrtdk.theory import asymptotics, energy_grid, random_energy
 
 CURVES = ("entropy", "participation_ratio", "jacobian_frobenius", "jacobian_trace", "jacobian_median")
@@ -22,7 +24,7 @@ def collect_random_energy(cells: list[Path], theory: list[Path], energy: Path, c
     grid, lines, good = [], [], []
     for cell, table in zip(cells, theory, strict=True):
         n = int(cell.stem)
-        simulated = read_rows(cell)
+        simulated = texts(cell)
         exact = {
             s: energy_grid.exact(vars(random_energy.averages(n, float(s)))) | {"identity": 0.0}
             for s in dict.fromkeys(row["logit_std"] for row in simulated)
@@ -38,9 +40,9 @@ def collect_random_energy(cells: list[Path], theory: list[Path], energy: Path, c
             for s, value in zip(spreads, values.get(measure, np.full(len(spreads), np.nan)), strict=True):
                 lines.append(dict(n_keys=n, logit_std=s, measure=measure) | _theory(n, s, measure, value))
         good += asymptotics.ranges(n, FINE, _exact(exact_of, FINE))
-    write_rows(energy, grid)
-    write_rows(curves, lines)
-    write_rows(ranges, good)
+    write_table(energy, grid)
+    write_table(curves, lines)
+    write_table(ranges, good)
 
 
 def _theory(n_keys: int, spread: float, measure: str, exact: float | None) -> dict:

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from program import read_rows, run, write_rows
+from program import run
+from sqrtdk.results.reading import texts
+from sqrtdk.results.writing import write_table
 from sqrtdk.sampling import ensembles
 from sqrtdk.theory import gaussian_rows, random_energy
 from sqrtdk.variants.notation import parse
@@ -35,7 +37,7 @@ def collect_softmax(
         rows = []
         for name, widths in cells.items():
             for d_k in widths:
-                for row in read_rows(folder / name / f"{d_k}.{kind}.csv"):
+                for row in texts(folder / name / f"{d_k}.{kind}.csv"):
                     mixed = mixtures.get((name, d_k))
                     if mixed and "theory" in row:
                         key = name, d_k, int(row["n_keys"]), row["scaling"]
@@ -46,7 +48,7 @@ def collect_softmax(
                                 known[key] = gaussian_rows.measures(mixed, key[2], factor, averages[key[2]])
                         row["theory"] = known[key].get(row["measure"])
                     rows.append(row)
-        write_rows(output, rows)
+        write_table(output, rows)
 
 
 if __name__ == "__main__":

@@ -2,41 +2,33 @@
 
 from pathlib import Path
 
-from program import read_rows, run, write_rows
+from program import run
+from sqrtdk.results.reading import rows
+from sqrtdk.results.writing import write_table
 from sqrtdk.studies import crossovers
-
-NUMBERS = ("estimate", "se", "median", "median_se", "theory")
 
 
 def compare_gradients(magnitude: Path, distribution: Path, crossings: Path, decomposition: Path):
     """Write one table of crossovers and one of the factors of the ratio of root mean squares."""
-    gradients, sizes = _rows(magnitude), {}
+    gradients, sizes = rows(magnitude), {}
     for measure in ("grad_logits", "grad_query"):
         for row in gradients:
             if row["measure"] == measure:
                 for quantity, value, se in (("median", "median", "median_se"), ("rms", "estimate", "se")):
                     _add(sizes, row, measure, quantity, row[value], row[se])
-    for row in _rows(distribution):
+    for row in rows(distribution):
         if (row["measure"], row["statistic"]) == ("jacobian_frobenius", "quantile_0.5"):
             _add(sizes, row, "jacobian_frobenius", "median", row["estimate"], row["se"])
     order = {name: position for position, name in enumerate(dict.fromkeys(row["ensemble"] for row in gradients))}
-    rows = crossovers.crossovers(sizes)
-    rows.sort(key=lambda row: (order[row["ensemble"]], row["n_keys"], crossovers.MEASURES.index(row["measure"])))
-    write_rows(crossings, rows, crossovers.CROSSOVER_COLUMNS)
-    write_rows(decomposition, crossovers.decomposition(gradients), crossovers.DECOMPOSITION_COLUMNS)
+    found = crossovers.crossovers(sizes)
+    found.sort(key=lambda row: (order[row["ensemble"]], row["n_keys"], crossovers.MEASURES.index(row["measure"])))
+    write_table(crossings, found)
+    write_table(decomposition, crossovers.decomposition(gradients))
 
 
 def _add(sizes: dict, row: dict, measure: str, quantity: str, value: float, se: float) -> None:
     cells = sizes.setdefault((row["ensemble"], row["n_keys"], measure, quantity), {})
     cells[row["d_k"], row["scaling"]] = value, se, row["n_blocks"]
-
-
-def _rows(path: Path) -> list[dict]:
-    rows = read_rows(path)
-    for row in rows:
-        row |= {name: int(row[name]) for name in ("d_k", "n_keys", "n_blocks")}
-        row |= {name: float(row[name]) if row[name] else None for name in NUMBERS if name in row}
-    return rows
 
 
 if __name__ == "__main__":

@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
 from sqrtdk.claims import ledger
-from sqrtdk.results.reading import read
+from sqrtdk.results import reading
+from sqrtdk.results.writing import write_table
 
 
 def decide_claims(results: list[Path], shipped_training: list[Path], ensembles: dict, output: Path):
     """Write one row for each claim; `ensembles` maps the names of the run to their specifications."""
-    shipped = {f"shipped_{name}": frame for name, frame in read(shipped_training).items()}
-    decisions = ledger.decide(read(results) | shipped, ensembles)
-    write_rows(output, [ledger.row(decision) for decision in decisions], ledger.COLUMNS)
+    shipped = {f"shipped_{name}": frame for name, frame in reading.tables(shipped_training).items()}
+    decisions = ledger.decide(reading.tables(results) | shipped, ensembles)
+    write_table(output, [ledger.row(decision) for decision in decisions])
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-from program import run, write_text
+from program import run
 from sqrtdk.heads import enumeration
+from sqrtdk.results.writing import write_text
 from sqrtdk.variants import notation
 
 

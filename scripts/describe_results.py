@@ -1,21 +1,21 @@
 """Write results/README.md: what each generated file is and what its columns mean."""
 
+import inspect
 from pathlib import Path
 
-import yaml
+from program import run
+from sqrtdk.results import dictionary
+from sqrtdk.results.writing import write_text
 
-from program import run, write_text
 
-
-def describe_results(words: Path, readme: Path):
+def describe_results(readme: Path):
     """Lay the data dictionary out as Markdown."""
-    dictionary = yaml.safe_load(words.read_text("utf-8"))
-    lines = ["# What is in this folder", "", dictionary["introduction"].strip(), ""]
-    for name, file in dictionary["files"].items():
-        lines += [f"## `{name}`", "", file["what"].strip(), ""]
-        if "columns" in file:
-            lines += ["| column | meaning |", "|---|---|"]
-            lines += [f"| `{column}` | {meaning} |" for column, meaning in file["columns"].items()]
+    lines = ["# What is in this folder", "", dictionary.INTRODUCTION.strip(), ""]
+    for name, file in dictionary.FILES.items():
+        lines += [f"## `{name}`", "", inspect.cleandoc(file.meaning), ""]
+        if file.columns:
+            lines += ["| column | type | meaning |", "|---|---|---|"]
+            lines += [f"| `{name}` | {column.type} | {column.meaning} |" for name, column in file.columns.items()]
             lines.append("")
     write_text(readme, "\n".join(lines))
 

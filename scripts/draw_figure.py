@@ -3,10 +3,11 @@
 import json as json_format
 from pathlib import Path
 
-from program import run, write_bytes, write_frame, write_text
+from program import run
 from sqrtdk.figures import catalogue, saving, speaking, style
 from sqrtdk.figures.targets import TARGETS
 from sqrtdk.results import reading
+from sqrtdk.results.writing import write_bytes, write_frame, write_text
 
 DIGITS = 6
 """Significant digits of plotted data."""
@@ -29,7 +30,7 @@ def draw_figure(
     labels: what ensembles are called, by name. The others are the files to write.
     """
     module = catalogue.load(figure)
-    frames = reading.read(data)
+    frames = reading.tables(data)
     missing = [name for name in module.INPUTS if name not in frames]
     if missing:
         raise SystemExit(f"figure {figure} needs these tables among --data: {', '.join(missing)}")

@@ -1,6 +1,5 @@
 """Say at the end of a run where the report is, what it cost and what it found; also keep that in results/run.json."""
 
-import csv
 import datetime
 import json
 import re
@@ -8,7 +7,9 @@ import resource
 import time
 from pathlib import Path
 
-from program import CPU_LINE, write_text
+from program import CPU_LINE
+from sqrtdk.results.reading import rows
+from sqrtdk.results.writing import write_text
 
 KERNELS = ("simulate_", "train_", "tabulate_", "sample_", "count_", "describe_heads", "audit_heads")
 """How the rules are called whose programs spend their time in numerical kernels once they have started."""
@@ -48,12 +49,10 @@ def headline(path: Path) -> str:
     """Return the exponent of the first ensemble whose power law could be fitted."""
     if not path.exists():
         return "none yet, since no law was fitted"
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["parameter"] == "exponent" and row["estimate"]:
-                exponent, se = float(row["estimate"]), float(row["se"])
-                power = f"{exponent:.5f} ± {se:.5f} (standard error)"
-                return f"Var(q·k) of {row['ensemble']} grows as d_k to the power {power}"
+    for row in rows(path):
+        if row["parameter"] == "exponent" and row["estimate"] is not None:
+            power = f"{row['estimate']:.5f} ± {row['se']:.5f} (standard error)"
+            return f"Var(q·k) of {row['ensemble']} grows as d_k to the power {power}"
     return "no ensemble has enough d_k for an exponent"
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import pandas as pd
-
-from program import run, write_frame
+from program import run
+from sqrtdk.results import reading
+from sqrtdk.results.writing import write_table
 from sqrtdk.sampling import local_laws
 from sqrtdk.sampling.laws import fit_mean_laws, fit_spread_laws, fit_variance_laws
 
@@ -13,12 +13,11 @@ def main(
     moments: Path, tail_d_k: int, variance_laws: Path, mean_laws: Path, spread_laws: Path, local_exponents: Path
 ) -> None:
     """Read the moments of all cells; write a row per ensemble, law and parameter, and one per pair of widths."""
-    # Only an empty cell is missing: an ensemble may be called `null`.
-    frame = pd.read_csv(moments, keep_default_na=False, na_values=[""])
-    write_frame(variance_laws, fit_variance_laws(frame, tail_d_k))
-    write_frame(mean_laws, fit_mean_laws(frame))
-    write_frame(spread_laws, fit_spread_laws(frame, tail_d_k))
-    write_frame(local_exponents, local_laws.local_exponents(frame))
+    frame = reading.table(moments)
+    write_table(variance_laws, fit_variance_laws(frame, tail_d_k).to_dict("records"))
+    write_table(mean_laws, fit_mean_laws(frame).to_dict("records"))
+    write_table(spread_laws, fit_spread_laws(frame, tail_d_k).to_dict("records"))
+    write_table(local_exponents, local_laws.local_exponents(frame).to_dict("records"))
 
 
 if __name__ == "__main__":

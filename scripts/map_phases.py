@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
+from sqrtdk.results.writing import write_table
 from sqrtdk.studies import phases
 from sqrtdk.theory import random_energy
 
@@ -16,9 +17,9 @@ def map_phases(theory: list[Path], scalings: list, phase_map: Path, frontier: Pa
         int(path.stem): random_energy.Interpolated(random_energy.read(path))
         for path in sorted(theory, key=lambda path: int(path.stem))
     }
-    write_rows(phase_map, phases.phase_map(averages, scalings), phases.COLUMNS)
-    write_rows(frontier, phases.freezing_frontier(averages))
-    write_rows(entropy_scale, phases.entropy_scales(averages))
+    write_table(phase_map, phases.phase_map(averages, scalings))
+    write_table(frontier, phases.freezing_frontier(averages))
+    write_table(entropy_scale, phases.entropy_scales(averages))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from program import write_text
 from sqrtdk.config import costs, planning, validation
+from sqrtdk.results.writing import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "resources/costs.yaml"

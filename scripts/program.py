@@ -1,16 +1,12 @@
-"""What the scripts share: a command line made from a function's signature, and files that are whole or absent."""
+"""What the scripts share: a command line made from a function's signature."""
 
 import argparse
 import builtins
 import contextlib
-import csv
 import gc
 import importlib
 import inspect
-import io
 import json
-import math
-import os
 import time
 from pathlib import Path
 
@@ -77,67 +73,3 @@ def importing():
         yield found
     finally:
         builtins.__import__, importlib.import_module = originals
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name and rename it, so that a killed job leaves no half file."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    temporary.write_bytes(content)
-    temporary.replace(path)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text with LF line ends, whole or not at all."""
-    write_bytes(path, text.encode())
-
-
-def cell_text(value) -> str:
-    """Spell one CSV value: full precision, lower-case truth values, and nothing for what does not exist."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, bool) or type(value).__name__ == "bool":
-        return str(bool(value)).lower()
-    if isinstance(value, float):
-        return repr(float(value))
-    return str(value)
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Read a CSV file as one dictionary of texts for each row."""
-    with Path(path).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write_rows(path: Path, rows: list[dict], columns: tuple[str, ...] | None = None) -> None:
-    """Write rows of equal keys as CSV with one header row; `columns` sets their order and allows no rows at all."""
-    columns = columns or tuple(rows[0])
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        if row.keys() != set(columns):
-            raise ValueError(f"a row of {path} differs in its columns: {sorted(row.keys() ^ set(columns))}")
-        writer.writerow([cell_text(row[column]) for column in columns])
-    write_text(path, text.getvalue())
-
-
-def _is_fraction(value) -> bool:
-    return isinstance(value, float) and not value.is_integer()
-
-
-def write_frame(path: Path, frame, digits: int | None = None) -> None:
-    """Write a data frame in the same spelling as `write_rows`; `digits` rounds reals to so many significant digits."""
-
-    def spelled(value) -> str:
-        if value is None or value != value:
-            return ""
-        return cell_text(float(f"{value:.{digits}g}") if digits and _is_fraction(value) else value)
-
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(frame.columns)
-    for row in frame.itertuples(index=False):
-        writer.writerow([spelled(value) for value in row])
-    write_text(path, text.getvalue())

@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
-from program import run, write_bytes, write_text
+from program import run
 from sqrtdk import __version__
 from sqrtdk.figures import catalogue, speaking, stamping
 from sqrtdk.report import citing, provenance
+from sqrtdk.results.writing import write_bytes, write_text
 from sqrtdk.words import texts as language_words
 
 

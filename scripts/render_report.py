@@ -6,14 +6,15 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from program import run, write_text
+from program import run
 from sqrtdk import __version__
 from sqrtdk.figures import inline
 from sqrtdk.report import answers, contents, explore, rendering, training_answers
 from sqrtdk.report.article import design, five_sentences, questions, workflow
 from sqrtdk.report.provenance import report_entry
-from sqrtdk.report.tables.moments import simulated
-from sqrtdk.results.reading import read
+from sqrtdk.results import reading
+from sqrtdk.results.picking import simulated
+from sqrtdk.results.writing import write_text
 from sqrtdk.words import numbers
 
 SHIPPED = "minilm-l6-qk.npz"
@@ -34,11 +35,11 @@ def render_report(
     `figures` are all files of the figures, `results` the tables that it reads, `shipped_training` those of the longer
     training run that ships with the project, `sources` the files of report/ or that folder.
     """
-    frames = read(results)
+    frames = reading.tables(results)
     record = json.loads(provenance.read_text(encoding="utf-8"))
     configuration = record["configuration"]
     at = contents.setting(frames, configuration)
-    longer = read(shipped_training)
+    longer = reading.tables(shipped_training)
     follows = answers.follows(frames, at) | training_answers.follows(frames)
     sheet = inline.Sheet()
     shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent, sheet)]

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
+from sqrtdk.results.writing import write_table
 from sqrtdk.studies.attention_maps import attention_maps
 
 
 def sample_attention_maps(seed: int, output: Path):
     """Write one row for each width, scale rule and query."""
-    write_rows(output, attention_maps(seed))
+    write_table(output, attention_maps(seed))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from program import read_rows, run, write_rows, write_text
+from program import run
 from sqrtdk.config import validation
+from sqrtdk.results import reading
+from sqrtdk.results.writing import write_table, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ("training_summary", "training_verdicts", "training_transfer", "training_growth", "start_rate")
@@ -23,8 +25,8 @@ def ship_training(results: Path, folder: Path = ROOT / "resources/training"):
     results: the folder of a run with config/train.yaml that has the tables on training.
     """
     for name in TABLES:
-        rows = [{key: _short(value) for key, value in row.items()} for row in read_rows(results / f"{name}.csv")]
-        write_rows(folder / f"{name}.csv", rows)
+        rows = reading.rows(results / f"{name}.csv")
+        write_table(folder / f"{name}.csv", [{key: _short(value) for key, value in row.items()} for row in rows])
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy", "pandas")}
     made = {"command": COMMAND, "cpu_seconds": cpu_seconds(results)} | configuration() | {"versions": versions}
     text = json.dumps(made, ensure_ascii=False, indent=2)
@@ -54,13 +56,9 @@ def configuration() -> dict:
     return {"seed": found["seed"], "training": found["training"]}
 
 
-def _short(value: str) -> str | int | float:
-    """Round what is a number with decimals, and leave everything else as it is spelled."""
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    return value if value.isdigit() else float(f"{number:.{DIGITS}g}")
+def _short(value):
+    """Round a number with decimals, and leave everything else as it is."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

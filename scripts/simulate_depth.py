@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
+from sqrtdk.results.writing import write_table
 from sqrtdk.studies import depth
 
 
 def simulate_depth(n_stacks: int, seed: int, output: Path):
     """Write one row for each kind of stack, layer and measure."""
-    write_rows(output, depth.simulate(n_stacks, seed))
+    write_table(output, depth.simulate(n_stacks, seed))
 
 
 if __name__ == "__main__":

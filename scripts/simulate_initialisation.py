@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
+from sqrtdk.results.writing import write_table
 from sqrtdk.studies import initialisation
 
 
 def simulate_initialisation(n_draws: int, seed: int, output: Path):
     """Write one row for each layer, shape and quantity, from so many independent draws of the weights."""
-    write_rows(output, initialisation.simulate_all(n_draws, seed))
+    write_table(output, initialisation.simulate_all(n_draws, seed))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from program import run, write_text
+from program import run
+from sqrtdk.results.writing import write_text
 from sqrtdk.sampling import ensembles, moments
 
 

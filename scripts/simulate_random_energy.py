@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
+from sqrtdk.results.writing import write_rows
 from sqrtdk.theory.energy_grid import simulate
 
 

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from program import run, write_rows
+from program import run
+from sqrtdk.results.writing import write_table
 from sqrtdk.studies import worked_example
 
 
 def simulate_worked_example(n_rows: int, seed: int, output: Path):
     """Write one row for each measure of each triple, number of keys and scale rule."""
-    write_rows(output, worked_example.table(n_rows, seed))
+    write_table(output, worked_example.table(n_rows, seed))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from program import run, write_rows
-from sqrtdk.training import tables
+from program import run
+from sqrtdk.results import reading
+from sqrtdk.results.writing import write_table
 
 
 def summarise_training(
@@ -17,19 +18,17 @@ def summarise_training(
     start_rate: Path,
 ):
     """Write the six tables."""
-    import pandas as pd
-
     from sqrtdk.training import cells, comparisons
     from sqrtdk.training import growth as of_widths
     from sqrtdk.training import summary as of
 
-    found = cells.cells(pd.read_csv(training, keep_default_na=False, na_values=[""]))
-    write_rows(curves, of.curves(found), tables.CURVES)
-    write_rows(summary, of.summaries(found, seed), tables.SUMMARY)
-    write_rows(verdicts, comparisons.verdicts(found, seed), tables.VERDICTS)
-    write_rows(transfer, of.transfer(found, seed), tables.TRANSFER)
-    write_rows(growth, of_widths.growth(found, seed), tables.GROWTH)
-    write_rows(start_rate, comparisons.start_rate(found), tables.START_RATE)
+    found = cells.cells(reading.table(training))
+    write_table(curves, of.curves(found))
+    write_table(summary, of.summaries(found, seed))
+    write_table(verdicts, comparisons.verdicts(found, seed))
+    write_table(transfer, of.transfer(found, seed))
+    write_table(growth, of_widths.growth(found, seed))
+    write_table(start_rate, comparisons.start_rate(found))
 
 
 if __name__ == "__main__":

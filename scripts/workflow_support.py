@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from sqrtdk.results import dictionary
 
 SCRIPTS = Path(__file__).resolve().parent
 LIBRARY = "sqrtdk"
@@ -44,6 +46,13 @@ def source_hash(*starts: str) -> str:
         content = (SCRIPTS / name).read_bytes()
         digest.update(f"{name} {len(content)} ".encode() + content)
     return digest.hexdigest()
+
+
+def columns_hash(files: Iterable[str]) -> str:
+    """Return one hash of the columns, their order and types, of the described tables among some files."""
+    tables = {name: dictionary.FILES[name].columns for file in files if (name := Path(file).name) in dictionary.FILES}
+    types = [(name, column, field.type) for name in sorted(tables) for column, field in tables[name].items()]
+    return hashlib.sha256(repr(types).encode()).hexdigest()
 
 
 @functools.cache

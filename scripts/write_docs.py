@@ -14,8 +14,8 @@ import yaml
 
 import plan_run
 import write_readme_numbers
-from program import write_text
 from sqrtdk.config import guide, schema
+from sqrtdk.results.writing import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from program import run, write_text
+from program import run
 from sqrtdk import __version__
 from sqrtdk.figures.catalogue import LICENCE
 from sqrtdk.report import contents, key_numbers, summary
@@ -12,7 +12,8 @@ from sqrtdk.report.latex import numbers as latex_numbers
 from sqrtdk.report.latex import tables as latex_tables
 from sqrtdk.report.latex import text
 from sqrtdk.report.rendering import read_references
-from sqrtdk.results.reading import read
+from sqrtdk.results import reading
+from sqrtdk.results.writing import write_text
 from sqrtdk.words import texts
 
 
@@ -35,7 +36,7 @@ def write_latex(
     `results` are the tables of the report, `shipped_training` those of the longer training run that ships with the
     project, `word_files` the words of the language, `references` the works that they cite (BibTeX).
     """
-    frames, made = read(results), json.loads(provenance.read_text(encoding="utf-8"))
+    frames, made = reading.tables(results), json.loads(provenance.read_text(encoding="utf-8"))
     configuration = made["configuration"]
     sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
     cited = read_references(references.read_text(encoding="utf-8"))
@@ -44,7 +45,7 @@ def write_latex(
     hashed = made["configuration_sha256"]
     origin = f"sqrtdk {__version__}, configuration {hashed}, {LICENCE}."
 
-    tables = contents.report_tables(frames, read(shipped_training), configuration, language)
+    tables = contents.report_tables(frames, reading.tables(shipped_training), configuration, language)
     tables["claims"] = claims_in_tex.table(tables["claims"], frames["claims"], language)
     labels = [latex_tables.label(key) for key in tables]
     for number, (label, table) in enumerate(zip(labels, tables.values(), strict=True), start=1):

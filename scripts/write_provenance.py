@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-from program import run, write_text
+from program import run
 from sqrtdk.report import provenance
+from sqrtdk.results.writing import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -5,11 +5,12 @@ import re
 import sys
 from pathlib import Path
 
-from program import run, write_bytes, write_text
+from program import run
 from sqrtdk import __version__
 from sqrtdk.report import answers
 from sqrtdk.report.setting import choose
 from sqrtdk.results import reading
+from sqrtdk.results.writing import write_bytes, write_text
 from sqrtdk.words import texts
 
 START, END = "<!-- headline:start -->", "<!-- headline:end -->"
@@ -32,7 +33,7 @@ def write_readme_numbers(
     absent = [str(path) for path in needed if not path.exists()]
     if absent:
         sys.exit(f"--results needs the folder of a finished run; there is no {', '.join(absent)}")
-    frames = reading.read([results / f"{name}.csv" for name in TABLES])
+    frames = reading.tables([results / f"{name}.csv" for name in TABLES])
     provenance = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
     record, image = (results / name for name in FIGURE)
     figure = json.loads(record.read_text(encoding="utf-8"))

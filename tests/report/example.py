@@ -15,10 +15,10 @@ import synthetic_vanishing
 
 import render_report
 import write_latex as write_latex_program
-from program import write_frame
 from sqrtdk.claims import ledger
 from sqrtdk.figures import catalogue, saving
 from sqrtdk.report import provenance
+from sqrtdk.results import reading, writing
 from sqrtdk.sampling import ensembles, laws, local_laws
 from sqrtdk.studies import claim_checks, normalisation, saturation
 from sqrtdk.studies import typical_rows as typical
@@ -80,10 +80,10 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "mean_laws": laws.fit_mean_laws(moments),
         "spread_laws": laws.fit_spread_laws(moments, 64),
         "local_exponents": local_laws.local_exponents(moments),
-        "softmax_saturation": pd.DataFrame(rows[0]),
-        "gradient_magnitude": pd.DataFrame(rows[1]),
-        "gradient_distribution": pd.DataFrame(rows[2]),
-        **synthetic_vanishing.compared(pd.DataFrame(rows[1])),
+        "softmax_saturation": reading.frame("softmax_saturation", rows[0]),
+        "gradient_magnitude": reading.frame("gradient_magnitude", rows[1]),
+        "gradient_distribution": reading.frame("gradient_distribution", rows[2]),
+        **synthetic_vanishing.compared(reading.frame("gradient_magnitude", rows[1])),
         "typical_rows": pd.DataFrame(typical.typical_rows(d_k, n_keys, scalings, 3000, 1)),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
         "audit": synthetic_results.synthetic_audit.table().head(99 if heads else 0),
@@ -98,7 +98,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "claim_checks": checks(),
     }
     decided = ledger.decide(found, {name: (SPECS | HEAVY).get(name, SPECS["gaussian"]) for name in names})
-    return found | {"claims": pd.DataFrame([ledger.row(one) for one in decided], columns=ledger.COLUMNS)}
+    return found | {"claims": reading.frame("claims", map(ledger.row, decided))}
 
 
 @functools.cache
@@ -133,14 +133,12 @@ def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG, **texts: s
 
 def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, commit: str) -> dict:
     """Write all inputs below a folder and return the arguments of `render_report`."""
-    for name, table in tables.items():
-        write_frame(folder / f"{name}.csv", table)
+    synthetic_results.write(folder, tables)
     longer = folder / "longer"
-    write_frame(longer / "training_verdicts.csv", article_cases.shipped()["training_verdicts"])
-    for name in ("training_summary", "training_growth"):
-        write_frame(longer / f"{name}.csv", tables[name])
+    synthetic_results.write(longer, article_cases.shipped())
+    synthetic_results.write(longer, {name: tables[name] for name in ("training_summary", "training_growth")})
     halves = synthetic_training.tables(scalings=("none", "none + start", "none + rate", "1/sqrt(d_k)"), d_k=(16, 64))
-    write_frame(longer / "start_rate.csv", halves["start_rate"])
+    synthetic_results.write(longer, {"start_rate": halves["start_rate"]})
     record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit, RULES)
     (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
     return {
@@ -204,7 +202,7 @@ def draw_figures(folder: Path, tables: dict, language: str = "en", pictures: boo
         if pictures:
             _DRAWINGS[name] = drawing
         write_figure(folder / "figures", record, drawing)
-        write_frame(folder / "figures" / f"fig-{name}.csv", module.data(frames))
+        writing.write_frame(folder / "figures" / f"fig-{name}.csv", module.data(frames), digits=17)
 
 
 _DRAWINGS: dict[str, str] = {}

@@ -180,7 +180,7 @@ class Run:
 
     def __init__(self, folder, page: str):
         self.prose = {section: texts for section, texts in Prose(page).found.items() if section not in LEFT_OUT}
-        self.tables = reading.read(sorted(folder.glob("*.csv")))
+        self.tables = reading.tables(sorted(folder.glob("*.csv")))
         self.data = {name: pd.read_csv(folder / f"figures/fig-{name}.csv") for name in catalogue.names()}
         configuration = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["configuration"]
         self.common = Known().add(CONSTANTS).add(list(leaves(configuration)))
@@ -245,8 +245,7 @@ def run(request, tmp_path_factory) -> Run:
     example.draw_figures(folder, tables, request.param, pictures=False)
     page = example.render(folder, tables, language=request.param)
     example.write_latex(folder, tables, language=request.param)
-    for name in extra.keys() - tables.keys():
-        example.write_frame(folder / f"{name}.csv", extra[name])
+    synthetic_results.write(folder, {name: extra[name] for name in extra.keys() - tables.keys()})
     return Run(folder, page)
 
 

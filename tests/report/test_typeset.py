@@ -38,7 +38,7 @@ def test_each_table_of_the_page_is_there_with_all_its_cells(written):
     cited = rendering.read_references((ROOT / "report/references.bib").read_text(encoding="utf-8"))
     say = latex.TexWords(texts.read(ROOT / "report", language), cited, contents.constants(settings))
     frames = example.frames()
-    longer = reading.read(sorted((out.parent / "longer").glob("*.csv")))
+    longer = reading.tables(sorted((out.parent / "longer").glob("*.csv")))
     found = contents.report_tables(frames, longer, settings, language)
     found["claims"] = claims_in_tex.table(found["claims"], frames["claims"], language)
     assert {path.stem for path in (out / "latex").glob("tab-*.tex")} == set(map(latex_tables.label, found))
@@ -141,10 +141,8 @@ def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_pat
     import draw_figure
 
     frames, drawn = example.frames(), tmp_path / "drawn"
-    tables = []
-    for name in load(FIGURE).INPUTS:
-        example.write_frame(tmp_path / f"{name}.csv", frames[name])
-        tables.append(tmp_path / f"{name}.csv")
+    tables = [tmp_path / f"{name}.csv" for name in load(FIGURE).INPUTS]
+    example.synthetic_results.write(tmp_path, {name: frames[name] for name in load(FIGURE).INPUTS})
     files = {kind: drawn / f"fig-{FIGURE}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")}
     draw_figure.draw_figure(FIGURE, tables, "report", {}, **files)
     record = tmp_path / "provenance.json"

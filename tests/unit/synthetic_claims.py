@@ -12,7 +12,7 @@ import synthetic_start
 import synthetic_training
 
 from sqrtdk.heads import enumeration
-from sqrtdk.results.reading import read
+from sqrtdk.results import reading
 from sqrtdk.sampling import ensembles, laws
 from sqrtdk.studies import alternatives, claim_checks, normalisation, saturation, worked_example
 
@@ -103,7 +103,7 @@ def _frames() -> dict[str, pd.DataFrame]:
         "real_heads": synthetic_results.real_heads(),
         "audit": pd.concat([synthetic_audit.table()] * 8, ignore_index=True),
         **_training(),
-        **{f"shipped_{name}": frame for name, frame in read(SHIPPED).items()},
+        **{f"shipped_{name}": frame for name, frame in reading.tables(SHIPPED).items()},
     }
 
 

@@ -13,6 +13,7 @@ import synthetic_start
 import synthetic_training
 import synthetic_vanishing
 
+from sqrtdk.results.writing import write_table
 from sqrtdk.sampling import laws, local_laws
 from sqrtdk.sampling.ensembles import iid
 
@@ -171,7 +172,7 @@ def _softmax_table(ensembles, d_k, n_keys, scalings, seed, n_rows, gradients: bo
                     measures = _rows_of_softmax(d, n, scaling, number, n_rows)[int(gradients)]
                     base = dict(ensemble=name, d_k=d, n_keys=n, scaling=scaling)
                     for measure, values in measures.items():
-                        end = dict(theory=np.nan, n_rows=n_rows, n_blocks=64, trusted=True)
+                        end = dict(theory=np.nan, n_rows=n_rows, n_blocks=64, trusted=True, precise=np.nan)
                         if gradients:
                             square = values**2
                             rms = square.mean() ** 0.5
@@ -188,6 +189,12 @@ def _softmax_table(ensembles, d_k, n_keys, scalings, seed, n_rows, gradients: bo
 
 
 ENSEMBLES_ORDER = {name: position for position, name in enumerate(ENSEMBLES)}
+
+
+def write(folder, frames: dict[str, pd.DataFrame]) -> None:
+    """Write tables as a run has them into a folder."""
+    for name, frame in frames.items():
+        write_table(folder / f"{name}.csv", frame.to_dict("records"))
 
 
 def softmax_saturation(
@@ -221,7 +228,9 @@ def real_heads(layers=6, heads=12, dumps=("minilm_l6",), seed=4) -> pd.DataFrame
                 row |= dict(independence_variance=variance / ratio, independence_ratio=ratio)
                 row |= dict(independence_ratio_se=0.05 * ratio, logit_std=logit_std, logit_std_se=0.03 * logit_std)
                 row |= dict(within_row_logit_std=0.9 * logit_std, within_row_logit_std_se=0.03 * logit_std)
-                row |= dict(entropy=4.0, entropy_se=0.05, max_weight=0.1, unscaled_entropy=1.2)
+                row |= dict(entropy=4.0, entropy_se=0.05, max_weight=0.1, max_weight_se=0.01)
+                row |= dict(unscaled_entropy=1.2, unscaled_entropy_se=0.03, factor=32**-0.5, effective_dimension=12.0)
+                row |= dict(quartile_1=-5.0, median=0.4, quartile_3=6.0)
                 rows.append(row)
     return pd.DataFrame(rows)
 

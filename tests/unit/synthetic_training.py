@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import pandas as pd
 
+from sqrtdk.results import described, reading
 from sqrtdk.training import cells, comparisons, growth, runs, summary
-from sqrtdk.training import tables as columns
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 SCALINGS = ("none", "1/sqrt(d_k)", "1/d_k")
@@ -26,6 +26,7 @@ def final_loss(scaling: str, d_k: int, rate: float) -> float:
 def _training(experiments, scalings, d_k, n_seeds, diverge, seed) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     log, rows = runs.logged_steps(300), []
+    measured = list(described.columns("training"))[8:-1]
     for experiment, task, optimiser in experiments:
         for scaling in scalings:
             for width in d_k:
@@ -38,7 +39,7 @@ def _training(experiments, scalings, d_k, n_seeds, diverge, seed) -> pd.DataFram
                             lost = diverge and rate == RATES[-1] and scaling == "none" and step > 10
                             way = min(step / 200, 1.0)
                             loss = float(GUESS ** (1 - way) * end**way)
-                            values = dict.fromkeys(runs.COLUMNS, 0.5) | {"loss": loss, "accuracy": 1 - loss / 5}
+                            values = dict.fromkeys(measured, 0.5) | {"loss": loss, "accuracy": 1 - loss / 5}
                             values |= {"logit_std": factor * (1 + rate * step), "entropy": 2.5 / (1 + factor)}
                             values |= {"grad_norm_qk": 0.3 * factor * (0.2 + loss) * np.exp(0.1 * rng.normal())}
                             values["largest_logit"] = 4 * values["logit_std"]
@@ -74,12 +75,12 @@ def tables(**changes) -> dict[str, pd.DataFrame]:
     table = training(**changes)
     found = cells.cells(table)
     made = {
-        "training_curves": (summary.curves(found), columns.CURVES),
-        "training_summary": (summary.summaries(found, 1), columns.SUMMARY),
-        "training_verdicts": (comparisons.verdicts(found, 1), columns.VERDICTS),
-        "training_transfer": (summary.transfer(found, 1), columns.TRANSFER),
-        "training_growth": (growth.growth(found, 1), columns.GROWTH),
-        "start_rate": (comparisons.start_rate(found), columns.START_RATE),
+        "training_curves": summary.curves(found),
+        "training_summary": summary.summaries(found, 1),
+        "training_verdicts": comparisons.verdicts(found, 1),
+        "training_transfer": summary.transfer(found, 1),
+        "training_growth": growth.growth(found, 1),
+        "start_rate": comparisons.start_rate(found),
     }
-    frames = {name: pd.DataFrame(rows, columns=names) for name, (rows, names) in made.items()}
+    frames = {name: reading.frame(name, rows) for name, rows in made.items()}
     return {"training": table, "training_start": start()} | frames

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from sqrtdk.results import reading
 from sqrtdk.statistics import distribution
 from sqrtdk.studies import crossovers
 
@@ -46,8 +47,6 @@ def compared(gradients: pd.DataFrame) -> dict[str, pd.DataFrame]:
                 cells[row["d_k"], row["scaling"]] = row[value], row[se], row["n_blocks"]
     rows = gradients.astype(object).where(gradients.notna(), None).to_dict("records")
     return {
-        "gradient_crossovers": pd.DataFrame(crossovers.crossovers(sizes), columns=crossovers.CROSSOVER_COLUMNS),
-        "gradient_decomposition": pd.DataFrame(
-            crossovers.decomposition(rows), columns=crossovers.DECOMPOSITION_COLUMNS
-        ),
+        "gradient_crossovers": reading.frame("gradient_crossovers", crossovers.crossovers(sizes)),
+        "gradient_decomposition": reading.frame("gradient_decomposition", crossovers.decomposition(rows)),
     }

@@ -30,8 +30,7 @@ from article_cases import (
 from sqrtdk.figures import catalogue
 from sqrtdk.report.article import design, five_sentences, practice, questions
 from sqrtdk.report.comparing import with_ends
-from sqrtdk.report.tables.cells import pick
-from sqrtdk.report.tables.moments import simulated
+from sqrtdk.results.picking import pick, simulated
 from sqrtdk.sampling import one_product
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence

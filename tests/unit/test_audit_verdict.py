@@ -12,7 +12,8 @@ from sqrtdk.heads.conventions import CONVENTIONS, convention, declared_scale, sc
 from sqrtdk.heads.dumps import dump_of, read_dumps
 from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.explanations import EXPLANATIONS
-from sqrtdk.heads.verdict import ALL_COLUMNS, audit
+from sqrtdk.heads.verdict import ALL_COLUMNS, COLUMNS, audit
+from sqrtdk.results.described import columns
 
 
 def judge(arrays, declared=None, name=None, stage="unknown", **sizes):
@@ -378,4 +379,5 @@ class TestShippedHeads:
         assert {row["sink_key"] for row in sinks} == {0}
 
     def test_rows_have_every_column(self, shipped):
+        assert {*columns("audit")} == {*COLUMNS}
         assert all(set(v.row) == set(ALL_COLUMNS) for v in shipped)

@@ -12,6 +12,7 @@ from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.claims.core import KINDS, REASONS, VERDICTS
 from sqrtdk.claims.lookup import ROLES
 from sqrtdk.report import ledger as page
+from sqrtdk.results import reading
 from sqrtdk.words import texts as words
 from sqrtdk.words.sentences import Sentence
 
@@ -31,8 +32,7 @@ def texts(language: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def frame():
-    rows = [ledger.row(one) for one in ledger.decide(synthetic.frames(), synthetic.SPECS)]
-    return pd.DataFrame(rows, columns=ledger.COLUMNS).astype({"measured": float, "se": float, "not_if_se": float})
+    return reading.frame("claims", map(ledger.row, ledger.decide(synthetic.frames(), synthetic.SPECS)))
 
 
 def test_both_languages_have_the_same_words_with_the_same_places():

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sqrtdk.results.described import columns
+from sqrtdk.results.writing import write_table
 from sqrtdk.rows import softmax
 from sqrtdk.sampling import ensembles
 from sqrtdk.studies import crossovers, saturation
@@ -79,7 +81,7 @@ def sizes(plain, scaled, measure="grad_logits", quantity="median"):
 def test_rows_of_the_table():
     falling = [0.2 * math.exp(1 - math.sqrt(d) / 6) for d in WIDTHS]
     (row,) = crossovers.crossovers(sizes(falling, [0.2] * 5))
-    assert set(row) == set(crossovers.CROSSOVER_COLUMNS)
+    assert set(row) == set(columns("gradient_crossovers"))
     assert row["d_k_star"] == pytest.approx(36)
     assert row["d_k_formula"] is None
     (row,) = crossovers.crossovers(sizes(falling, [0.2] * 5, "jacobian_frobenius"))
@@ -118,7 +120,7 @@ def test_decomposition_against_the_identity_for_gaussian_keys():
     table = crossovers.decomposition(rows)
     assert [row["scaling"] for row in table] == ["none", "1/d_k"]
     for row in table:
-        assert set(row) == set(crossovers.DECOMPOSITION_COLUMNS)
+        assert set(row) == set(columns("gradient_decomposition"))
         assert row["total"] == pytest.approx(row["scale_part"] * row["softmax_part"] * row["rest"])
         assert row["exact_total"] == pytest.approx(row["scale_part"] * row["exact_softmax_part"] * row["exact_rest"])
         assert abs(row["total"] / row["exact_total"] - 1) < 0.04
@@ -140,18 +142,17 @@ def test_decomposition_without_a_size_or_a_reference():
 @pytest.mark.slow
 def test_script_writes_both_tables(tmp_path):
     scripts = Path(crossovers.__file__).parents[2]
-    sys.path.insert(0, str(scripts))
-    from program import write_rows
-
     gradients, distribution = [], []
     for d_k in (4, 64, 256):
         _, rows, more = saturation.simulate_cell(
             ensembles.build({"family": "gaussian"}), d_k, [8], ["none", "1/sqrt(d_k)"], 3, "g", 50_000
         )
         gradients, distribution = gradients + rows, distribution + more
-    names = {name: tmp_path / f"{name}.csv" for name in ("magnitude", "distribution", "crossings", "decomposition")}
-    write_rows(names["magnitude"], gradients)
-    write_rows(names["distribution"], distribution)
+    options = ("magnitude", "distribution", "crossings", "decomposition")
+    tables = ("gradient_magnitude", "gradient_distribution", "gradient_crossovers", "gradient_decomposition")
+    names = {option: tmp_path / f"{table}.csv" for option, table in zip(options, tables, strict=True)}
+    write_table(names["magnitude"], gradients)
+    write_table(names["distribution"], distribution)
     options = [text for name, path in names.items() for text in (f"--{name}", str(path))]
     subprocess.run([sys.executable, str(scripts / "compare_gradients.py"), *options], check=True)
     texts = [names[name].read_text(encoding="utf-8") for name in ("crossings", "decomposition")]

@@ -13,7 +13,7 @@ from figure_cases import NAMES, data_of, figure_of
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
 
-import program
+from sqrtdk.results import writing
 
 pytestmark = pytest.mark.slow  # draws figures
 PLACED = {"exponents": "y", "alternatives": "y", "initialisation": "y"}
@@ -44,8 +44,8 @@ def as_read(name: str) -> pd.DataFrame:
     """Return a figure's data as they are read from its file."""
     text = io.StringIO(newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "write_text", lambda path, content: text.write(content))
-        program.write_frame("x", data_of(name))
+        patch.setattr(writing, "write_text", lambda path, content: text.write(content))
+        writing.write_frame("x", data_of(name), digits=17)
     text.seek(0)
     return pd.read_csv(text, keep_default_na=False, na_values=[""])
 

@@ -16,7 +16,6 @@ from figure_cases import NAMES, data_of, figure_of, say, small, stamp, svg, titl
 from matplotlib import pyplot
 from PIL import Image
 
-from program import write_frame
 from sqrtdk.figures import inline, saving, speaking, stamping, style
 from sqrtdk.figures.catalogue import load
 from sqrtdk.figures.targets import TARGETS
@@ -126,10 +125,8 @@ def test_saving_and_drawing_leave_the_callers_settings_alone():
 def _run_job(folder: Path, figure: str) -> dict[str, bytes]:
     """Run the script in a folder of its own, on copies of the tables, and return what it wrote."""
     frames = synthetic.frames()
-    tables = []
-    for name in load(figure).INPUTS:
-        write_frame(folder / "results" / f"{name}.csv", frames[name])
-        tables.append(f"results/{name}.csv")
+    tables = [f"results/{name}.csv" for name in load(figure).INPUTS]
+    synthetic.write(folder / "results", {name: frames[name] for name in load(figure).INPUTS})
     outputs = {kind: f"out/fig-{figure}.{kind}" for kind in KINDS}
     command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", figure, "--target", "report"]
     command += ["--labels", "{}"]
@@ -160,7 +157,7 @@ def read_back(content: bytes) -> pd.DataFrame:
 
 
 def test_a_missing_table_is_named(tmp_path):
-    write_frame(tmp_path / "moments.csv", synthetic.moments(("gaussian",), (4,)))
+    synthetic.write(tmp_path, {"moments": synthetic.moments(("gaussian",), (4,))})
     command = [sys.executable, str(SCRIPTS / "draw_figure.py"), "--figure", "exponents", "--target", "report"]
     command += ["--labels", "{}"]
     command += ["--data", str(tmp_path / "moments.csv")]

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_results as synthetic
-import yaml
 from figure_cases import ENGLISH, NAMES, SPOKEN, data_of, describe, figure_of, small, words_of
 
 from sqrtdk.figures import catalogue, grouping, inline, panels, saving, style
 from sqrtdk.figures.catalogue import load
-from sqrtdk.results.reading import read
+from sqrtdk.results import dictionary
 
 MAPS = ("attention-maps", "phase-map")
 """Figures whose data are colours and not points; test_map_figures.py looks at those."""
@@ -30,9 +29,8 @@ POINTS_PER_ROW = {"variance-law": 2, "exponents": 2, "gradients": 2, "real-heads
 def test_figures_come_in_the_order_of_their_numbers_and_read_tables_that_there_are():
     numbers = [load(name).NUMBER for name in NAMES]
     assert numbers == list(range(1, len(NAMES) + 1))
-    results = yaml.safe_load((SCRIPTS.parent / "workflow/schemas/results.yaml").read_text(encoding="utf-8"))["files"]
     for name in NAMES:
-        assert {f"{table}.csv" for table in load(name).INPUTS} <= results.keys(), name
+        assert {f"{table}.csv" for table in load(name).INPUTS} <= dictionary.FILES.keys(), name
 
 
 @pytest.mark.parametrize(
@@ -63,16 +61,6 @@ def test_reading_what_figures_there_are_imports_nothing_heavy():
     environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_only_an_empty_cell_is_a_missing_value(tmp_path):
-    (tmp_path / "moments.csv").write_text("ensemble,scaling,x\nnull,none,1e-300\nnan,None,\n")
-    (tmp_path / "empty.csv").write_text("")
-    frames = read([tmp_path / "moments.csv", tmp_path / "empty.csv"])
-    assert list(frames["moments"]["ensemble"]) == ["null", "nan"]
-    assert list(frames["moments"]["scaling"]) == ["none", "None"]
-    assert frames["moments"]["x"].isna().tolist() == [False, True]
-    assert frames["empty"].empty
 
 
 # ---- what is plotted -------------------------------------------------------------------------------------------------

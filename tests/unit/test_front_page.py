@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import synthetic_results
 
-import program
 import write_readme_numbers
+from sqrtdk.results.writing import write_text
 from sqrtdk.words import texts as words
 
 ROOT = Path(__file__).parents[2]
@@ -74,15 +74,12 @@ def test_formula_without_a_plain_spelling_is_refused():
 
 def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(tmp_path):
     results, docs, readme = tmp_path / "results", tmp_path / "docs", tmp_path / "README.md"
-    for name, frame in synthetic_results.frames().items():
-        program.write_frame(results / f"{name}.csv", frame)
+    synthetic_results.write(results, synthetic_results.frames())
     configuration = {"ensembles": {name: {"family": name} for name in synthetic_results.ENSEMBLES}}
-    program.write_text(
-        results / "provenance.json", json.dumps({"configuration": configuration, "configuration_sha256": "0"})
-    )
+    write_text(results / "provenance.json", json.dumps({"configuration": configuration, "configuration_sha256": "0"}))
     figure = {"alt": "Lines that rise.", "files": {"png": {"sha256": "1"}}}
-    program.write_text(results / "figures" / "fig-variance-law.json", json.dumps(figure))
-    program.write_text(results / "figures" / "fig-variance-law.png", "picture")
+    write_text(results / "figures" / "fig-variance-law.json", json.dumps(figure))
+    write_text(results / "figures" / "fig-variance-law.png", "picture")
     readme.write_text(f"before\n{write_readme_numbers.START}\noutdated\n{write_readme_numbers.END}\nafter\n")
     for _ in range(2):
         write_readme_numbers.write_readme_numbers(results, REPORT, docs, readme)

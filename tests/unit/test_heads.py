@@ -8,6 +8,7 @@ import pytest
 
 from sqrtdk.config import rules
 from sqrtdk.heads import enumeration
+from sqrtdk.results.described import columns
 
 
 def softmax_rows(z):
@@ -180,7 +181,7 @@ class TestShippedHeads:
     @pytest.mark.slow
     def test_there_are_72(self, rows):
         assert len(rows) == 72
-        assert set(rows[0]) == set(enumeration.COLUMNS)
+        assert set(rows[0]) == set(columns("real_heads"))
 
     def test_spreads(self, rows):
         std = {(row["layer"], row["head"]): row["logit_std"] for row in rows}

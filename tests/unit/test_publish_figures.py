@@ -10,7 +10,6 @@ from figure_cases import REPORT, load
 
 import draw_figure
 import publish_figures
-from program import write_frame
 
 NAMES = ("calibration", "freezing")
 pytestmark = pytest.mark.slow  # draws them
@@ -23,8 +22,7 @@ def drawn(tmp_path_factory):
     frames = synthetic.frames()
     for name in NAMES:
         tables = [folder / "tables" / f"{table}.csv" for table in load(name).INPUTS]
-        for path in tables:
-            write_frame(path, frames[path.stem])
+        synthetic.write(folder / "tables", {path.stem: frames[path.stem] for path in tables})
         files = {kind: folder / f"fig-{name}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")}
         draw_figure.draw_figure(name, tables, "report", {}, **files)
     return folder

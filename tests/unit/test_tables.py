@@ -13,8 +13,9 @@ import synthetic_start
 from sqrtdk.report import contents
 from sqrtdk.report.setting import Setting
 from sqrtdk.report.tables import heads, moments
-from sqrtdk.report.tables.cells import NONE, Cell, estimate, exact, pick, signed
+from sqrtdk.report.tables.cells import NONE, Cell, estimate, exact, signed
 from sqrtdk.report.tables.rows import GRADIENT_MEASURES, SATURATION_MEASURES, by_rule, contrast
+from sqrtdk.results.picking import pick
 from sqrtdk.sampling import ensembles, laws
 from sqrtdk.studies import normalisation
 from sqrtdk.words import mathml, numbers

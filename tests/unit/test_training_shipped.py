@@ -1,37 +1,25 @@
 """The training run that ships: its tables are those that the code writes, of the configuration that it names."""
 
-import csv
 import json
+import math
 
 import pytest
 
 import ship_training
 from ship_training import ROOT
-from sqrtdk.training import rules, tables
+from sqrtdk.results import reading
+from sqrtdk.training import rules
 
 FOLDER = ROOT / "resources/training"
-COLUMNS = {
-    "training_summary": tables.SUMMARY,
-    "training_verdicts": tables.VERDICTS,
-    "training_transfer": tables.TRANSFER,
-    "training_growth": tables.GROWTH,
-    "start_rate": tables.START_RATE,
-}
 
 
 def rows(name):
-    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return reading.rows(FOLDER / f"{name}.csv")
 
 
 @pytest.fixture(scope="module")
 def made_of():
     return json.loads((FOLDER / "provenance.json").read_text("utf-8"))
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_the_columns_are_those_of_a_run(name):
-    assert tuple(rows(name)[0]) == COLUMNS[name]
 
 
 def test_it_says_what_it_was_made_with(made_of):
@@ -44,7 +32,7 @@ def test_it_says_what_it_was_made_with(made_of):
 
 
 def test_it_holds_every_experiment_in_full(made_of):
-    found = {(row["experiment"], row["scaling"], int(row["d_k"])): row for row in rows("training_summary")}
+    found = {(row["experiment"], row["scaling"], row["d_k"]): row for row in rows("training_summary")}
     expected = {
         (name, rule, d_k): entry
         for name, entry in made_of["training"].items()
@@ -55,8 +43,8 @@ def test_it_holds_every_experiment_in_full(made_of):
     for key, entry in expected.items():
         row = found[key]
         assert (row["task"], row["optimiser"]) == (entry["task"], entry["optimiser"])
-        assert (int(row["n_seeds"]), int(row["steps"])) == (entry["seeds"], entry["steps"])
-        assert int(row["n_rates"]) == len(rules.rates(entry, key[1]))
+        assert (row["n_seeds"], row["steps"]) == (entry["seeds"], entry["steps"])
+        assert row["n_rates"] == len(rules.rates(entry, key[1]))
         assert entry["seeds"] >= 8
 
 
@@ -66,29 +54,29 @@ def test_every_rule_has_its_verdicts(made_of):
     assert len(found) == 5 * sum(rule != "1/sqrt(d_k)" for rule in others)
     for row in found:
         assert row["verdict"] in ("hurts", "helps", "no difference", "undecided")
-        assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])
+        assert row["low"] <= row["estimate"] <= row["high"]
 
 
 def test_no_end_is_known_better_than_its_gap_between_rates():
     for row in rows("training_transfer"):
-        if row["shift"]:
-            assert float(row["shift_high"]) - float(row["shift_low"]) > 0.5
+        if row["shift"] is not None:
+            assert row["shift_high"] - row["shift_low"] > 0.5
     for row in rows("training_summary"):
-        if "true" in (row["open_below"], row["open_above"]):
-            assert row["window_high"] == "inf"
+        if row["open_below"] or row["open_above"]:
+            assert row["window_high"] == math.inf
 
 
 def test_no_best_rate_is_at_an_edge():
     for name in ("training_summary", "training_verdicts", "start_rate"):
-        assert {row["interior"] for row in rows(name)} == {"true"}, name
+        assert {row["interior"] for row in rows(name)} == {True}, name
 
 
 def test_the_halves_are_there_at_three_widths_with_their_intervals():
     found = [row for row in rows("start_rate") if (row["experiment"], row["measure"]) == ("recall", "loss")]
-    assert sorted({int(row["d_k"]) for row in found}) == [16, 64, 256]
+    assert sorted({row["d_k"] for row in found}) == [16, 64, 256]
     assert len(found) == 4 * 2 * 3
-    assert all(float(row["low"]) < float(row["estimate"]) < float(row["high"]) for row in found)
-    both = {row["trained_as"] for row in found if row["start"] == row["rate"] == "true"}
+    assert all(row["low"] < row["estimate"] < row["high"] for row in found)
+    both = {row["trained_as"] for row in found if row["start"] and row["rate"]}
     assert both == {"1/sqrt(d_k)", "1/d_k"}
 
 
@@ -101,5 +89,6 @@ def test_time_is_summed_by_experiment(tmp_path):
 
 
 def test_numbers_are_rounded_and_names_are_not():
-    given = ["0.123456", "16", "none", "", "1e-09", "true"]
-    assert [ship_training._short(text) for text in given] == [0.1235, "16", "none", "", 1e-9, "true"]
+    kept = [123456, "1e5", "inf", None, math.inf, True]
+    given = [0.123456, 1.23456e-09, *kept]
+    assert [ship_training._short(value) for value in given] == [0.1235, 1.235e-9, *kept]

@@ -8,7 +8,8 @@ import pytest
 import synthetic_training as synthetic
 
 from sqrtdk.report import training_answers as answers
-from sqrtdk.training import cells, comparisons, growth, summary, tables, windows
+from sqrtdk.results.described import columns
+from sqrtdk.training import cells, comparisons, growth, summary, windows
 from sqrtdk.training.comparisons import decide
 from sqrtdk.training.windows import window
 
@@ -467,13 +468,13 @@ def test_the_table_of_growth_leaves_out_what_is_not_bounded():
 def test_every_row_has_the_columns_of_its_table():
     found = cells.cells(synthetic.training(scalings=(*HALVES, "1/d_k"), d_k=(16, 64)))
     made = {
-        "CURVES": summary.curves(found),
-        "SUMMARY": summary.summaries(found, 1),
-        "VERDICTS": comparisons.verdicts(found, 1),
-        "TRANSFER": summary.transfer(found, 1),
-        "GROWTH": growth.growth(found, 1),
-        "START_RATE": comparisons.start_rate(found),
+        "training_curves": summary.curves(found),
+        "training_summary": summary.summaries(found, 1),
+        "training_verdicts": comparisons.verdicts(found, 1),
+        "training_transfer": summary.transfer(found, 1),
+        "training_growth": growth.growth(found, 1),
+        "start_rate": comparisons.start_rate(found),
     }
     for name, rows in made.items():
         assert rows, name
-        assert {frozenset(row) for row in rows} == {frozenset(getattr(tables, name))}, name
+        assert {frozenset(row) for row in rows} == {frozenset(columns(name))}, name

@@ -22,7 +22,7 @@ def failed(tmp_path_factory):
     )
     edit(scripts / "simulate_moments.py", "run(simulate_moments)", "raise OSError(28, 'No space left on device')")
     edit(scripts / "simulate_alternatives.py", "run(simulate_alternatives)", "__import__('os').abort()")
-    edit(scripts / "simulate_depth.py", "    write_rows(output, depth.simulate(n_stacks, seed))", "    pass")
+    edit(scripts / "simulate_depth.py", "    write_table(output, depth.simulate(n_stacks, seed))", "    pass")
     small(folder)
     targets = "results/moments.csv results/depth.csv results/cells/alternatives/4.csv"
     arguments = f"{targets} --configfile small.yaml --latency-wait 0"

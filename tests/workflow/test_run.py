@@ -16,11 +16,14 @@ import pytest
 import yaml
 from pipeline import ENSEMBLES, ROOT, WIDTHS, planned, small, snakemake
 
+from sqrtdk.results import dictionary, reading
+
 CELLS = len(ENSEMBLES) * len(WIDTHS)
 REPORT = {"render_report": 1}
 RECORD = {"write_provenance": 1, "publish_figures": 1, "write_latex": 1, **REPORT}
 N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nNUMBER = " in path.read_text()])
 FIGURES = {"draw_figure": N_FIGURES, **RECORD}
+DICTIONARY, DESCRIBED = "scripts/sqrtdk/results/dictionary", {"describe_results": 1, **RECORD}
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +55,9 @@ class TestResults:
         assert "grows as d_k to the power 1.0" in output or "grows as d_k to the power 0.9" in output
 
     def test_columns_are_those_that_the_data_dictionary_explains(self, run):
-        dictionary = yaml.safe_load((ROOT / "workflow/schemas/results.yaml").read_text(encoding="utf-8"))["files"]
-        tables = {path.name for path in (run[0] / "results").glob("*.csv")}
-        assert tables == {name for name in dictionary if name.endswith(".csv")}
-        for name in tables:
-            with (run[0] / "results" / name).open(encoding="utf-8") as file:
-                assert file.readline().strip().split(",") == list(dictionary[name]["columns"]), name
+        paths = [*(run[0] / "results").glob("*.csv")]
+        assert {path.name for path in paths} == {name for name in dictionary.FILES if name.endswith(".csv")}
+        assert reading.tables(paths).keys() == {path.stem for path in paths}
 
     def test_every_cell_and_every_head_has_its_moments(self, run):
         rows = table(run[0], "moments.csv")
@@ -316,12 +316,14 @@ class TestCopy:
         ("file", "old", "new", "expected"),
         [
             ("scripts/sqrtdk/figures/kurtosis.py", "\nNUMBER = ", "\n\nNUMBER = ", {**FIGURES, "draw_figure": 1}),
-            ("scripts/sqrtdk/moments.py", "TRUSTED_SKEWNESS = 0.1\n", "TRUSTED_SKEWNESS = 0.2\n", None),
-            ("scripts/sqrtdk/softmax.py", "SATURATED_WEIGHT = 0.99\n", "SATURATED_WEIGHT = 0.98\n", None),
+            ("scripts/sqrtdk/sampling/moments.py", "TRUSTED_SKEWNESS = 0.1\n", "TRUSTED_SKEWNESS = 0.2\n", None),
+            ("scripts/sqrtdk/rows/softmax.py", "SATURATED_WEIGHT = 0.99\n", "SATURATED_WEIGHT = 0.98\n", None),
+            (f"{DICTIONARY}/scores.py", '"fourth cumulant over', '"the fourth cumulant over', DESCRIBED),
+            (f"{DICTIONARY}/scores.py", "n_scores=whole(", "n_scores=number(", starts("collected", "laws") | DESCRIBED),
             ("report/styles.css", ":root {", ":root  {", RECORD),
             ("README.md", "# ", "#  ", {}),
         ],
-        ids=["figure", "moments", "softmax", "style", "readme"],
+        ids=["figure", "moments", "softmax", "meaning", "type", "style", "readme"],
     )
     def test_an_edited_source_starts_only_what_uses_it(self, copy, file, old, new, expected):
         if expected is None:
@@ -342,7 +344,7 @@ class TestCopy:
             path.write_text(original, encoding="utf-8")
 
     def test_a_touch_starts_nothing(self, copy):
-        (copy / "scripts/sqrtdk/moments.py").touch()
+        (copy / "scripts/sqrtdk/sampling/moments.py").touch()
         assert planned(copy, *small(copy), source=copy) == {}
 
     def test_a_new_width_and_ensemble_leave_all_other_numbers(self, copy, tmp_path):

@@ -35,6 +35,7 @@ rule collect_alternatives:
     output:
         table=citable_table("alternatives"),
     params:
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_alternatives.log",

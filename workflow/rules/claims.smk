@@ -13,6 +13,7 @@ rule check_claims:
     params:
         scalings=lambda wildcards: as_json([dump["scaling"] for dump in CONFIG["dumps"].values()]),
         seed=CONFIG["seed"],
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/check_claims.log",
@@ -38,6 +39,7 @@ rule decide_claims:
         ensembles=lambda wildcards: as_json(
             {name: configuration.specification(entry) for name, entry in CONFIG["ensembles"].items()}
         ),
+        columns=described,
         versions=versions("scipy", "pandas"),
     log:
         "results/logs/decide_claims.log",

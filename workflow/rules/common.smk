@@ -93,6 +93,14 @@ def code(name):
     return workflow_support.source_hash(f"{name}.py")
 
 
+def described(wildcards, input, output):
+    """One hash of the columns and types of the tables that a job reads and writes, for the parameters of its rule.
+
+    The program finds them at run time, so that an edit of what a column means starts no job again.
+    """
+    return workflow_support.columns_hash([*input, *output])
+
+
 def figure_script(wildcards):
     return script("draw_figure", f"sqrtdk/figures/{wildcards.figure.replace('-', '_')}.py")
 

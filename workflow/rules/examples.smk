@@ -13,6 +13,7 @@ rule sample_typical_rows:
         scalings=as_json(CONSTANT_SCALINGS),
         n_logits=CONFIG["example_rows"],
         seed=CONFIG["seed"],
+        columns=described,
         versions=versions("numpy"),
     log:
         "results/logs/sample_typical_rows.log",
@@ -35,6 +36,7 @@ rule simulate_worked_example:
     params:
         n_rows=CONFIG["example_rows"],
         seed=CONFIG["seed"],
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_worked_example.log",
@@ -57,6 +59,7 @@ rule count_tiny_gradients:
     params:
         n_rows=CONFIG["example_rows"],
         seed=CONFIG["seed"],
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/count_tiny_gradients.log",

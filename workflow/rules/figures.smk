@@ -30,6 +30,7 @@ rule draw_figure:
         json="results/drawn/fig-{figure}.json",
     params:
         target=CONFIG["figure_target"],
+        columns=described,
         labels=lambda wildcards: as_json(configuration.labels(CONFIG)),
         versions=versions("numpy", "scipy", "pandas", "matplotlib", "seaborn", "pypdf"),
     log:

@@ -11,6 +11,7 @@ rule simulate_normalisers:
     params:
         seed=CONFIG["seed"],
         n_logits=CONFIG["softmax_logits"],
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_normalisers.log",

@@ -14,6 +14,7 @@ rule map_phases:
         entropy_scale="results/entropy_scale.csv",
     params:
         scalings=as_json(CONSTANT_SCALINGS),
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/map_phases.log",
@@ -36,6 +37,7 @@ rule sample_attention_maps:
         maps="results/attention_maps.csv",
     params:
         seed=CONFIG["seed"],
+        columns=described,
         versions=versions("numpy"),
     log:
         "results/logs/sample_attention_maps.log",

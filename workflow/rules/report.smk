@@ -61,6 +61,7 @@ rule render_report:
     params:
         title=lambda wildcards: CONFIG["title"],
         language=CONFIG["language"],
+        columns=described,
         versions=versions("pandas", "jinja2"),
     log:
         "results/logs/render_report.log",
@@ -80,7 +81,6 @@ rule render_report:
 rule describe_results:
     input:
         script=script("describe_results"),
-        words=str(SOURCE / "workflow/schemas/results.yaml"),
     output:
         readme="results/README.md",
     log:
@@ -92,4 +92,4 @@ rule describe_results:
     message:
         "say what each file in results/ is"
     shell:
-        "python {input.script[0]:q} --words {input.words:q} --readme {output.readme:q} > {log:q} 2>&1"
+        "python {input.script[0]:q} --readme {output.readme:q} > {log:q} 2>&1"

@@ -74,6 +74,7 @@ rule collect_softmax:
     params:
         cells=as_json(SOFTMAX_WIDTHS),
         exact=lambda wildcards: as_json(EXACT_ROWS),
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_softmax.log",

@@ -11,6 +11,7 @@ rule compare_gradients:
         crossings=citable_table("gradient_crossovers"),
         decomposition="results/gradient_decomposition.csv",
     params:
+        columns=described,
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/compare_gradients.log",

@@ -11,14 +11,6 @@ from sqrtdk.statistics.intervals import LEVEL
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
-    *("claim", "source", "statement", "expected", "measured", "se", "margin", "verdict", "evidence"),
-    *("relation", "low", "high", "level", "statistic", "kind", "d_k", "n_keys"),
-    *("holds_if", "not_if", "not_if_measured", "not_if_se", "not_if_low", "not_if_high", "not_if_d_k", "not_if_n_keys"),
-    *("surprise", "instead_of", "shipped", "reason", "missing"),
-)
-"""Columns of claims.csv."""
-
 
 def decide(frames: Mapping[str, "pd.DataFrame"], ensembles: Mapping[str, Spec]) -> list[Decision]:
     """Decide every claim on the tables of a run; `ensembles` are the specifications of its ensembles by name."""
@@ -51,7 +43,7 @@ def row(decision: Decision) -> dict[str, Any]:
     places = dict.fromkeys(place for side in sides for place in side.estimate.at.items())
     cells["instead_of"] = "; ".join(f"{name} = {asked}" for name, (used, asked) in places if used != asked)
     cells["shipped"] = any(side.estimate.shipped for side in sides)
-    return {name: cells[name] for name in COLUMNS}
+    return cells
 
 
 def _measured(test: Test | None, level: float | None = None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.claims.core import Measured, Missing
+from sqrtdk.results import picking
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import shares
 from sqrtdk.statistics.intervals import log_error, t_quantile
@@ -164,9 +165,7 @@ class Results:
 
     def select(self, table: str, **setting: Any) -> "pd.DataFrame":
         """Return the rows of a table at these values; raises Missing where there is none."""
-        rows = self.frame(table)
-        for column, value in setting.items():
-            rows = rows[rows[column] == value]
+        rows = picking.at(self.frame(table), **setting)
         if rows.empty:
             raise Missing(f"{table}: {', '.join(f'{column} = {value}' for column, value in setting.items())}")
         return rows

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results import picking
 from sqrtdk.statistics import intervals, shares
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -29,7 +30,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per test: z = (estimate − exact)/se, its normal quantile by rank, and that rank's 95 % band."""
     import pandas as pd
 
-    moments = selection.simulated(frames["moments"])
+    moments = picking.simulated(frames["moments"])
     parts = [_scores(moments, name) for name in _QUANTITIES] if not moments.empty else []
     parts = [part for part in parts if len(part)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -42,7 +43,7 @@ def _scores(moments: pd.DataFrame, name: str) -> pd.DataFrame:
     exact, se = moments[f"exact_{name}"], moments[f"{name}_se"]
     use = exact.notna() & moments[name].notna() & (se > 0)
     if name == "excess_kurtosis":
-        use &= selection.truth(moments["kurtosis_trusted"])
+        use &= moments["kurtosis_trusted"]
     cells = moments.loc[use, ["ensemble", "d_k"]].copy()
     cells.insert(0, "quantity", name)
     cells["z"] = ((moments[name] - exact) / se)[use]
@@ -184,7 +185,7 @@ def _tail(table: pd.DataFrame) -> Sentence:
 
 
 def _caveat(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> Iterator[Sentence]:
-    moments = selection.simulated(frames["moments"])
+    moments = picking.simulated(frames["moments"])
     left_out = len(moments) - int((table["quantity"] == "excess_kurtosis").sum())
     yield Sentence("caveat.all")
     if left_out:

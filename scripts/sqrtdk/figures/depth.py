@@ -47,7 +47,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _names(table: pd.DataFrame) -> list[str]:
-    kinds = zip(table["norm"], selection.truth(table["residual"]), strict=True)
+    kinds = zip(table["norm"], table["residual"], strict=True)
     return [_NAMES.get(kind, f"{kind[0]}{'' if kind[1] else ' without residual'}") for kind in kinds]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, selection
+from sqrtdk.figures import panels
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 
@@ -27,7 +27,6 @@ def chosen(table: pd.DataFrame, wanted: tuple[int, ...]) -> list[int]:
 def points(table: pd.DataFrame, n_keys: list[int], measures: tuple[str, ...]) -> pd.DataFrame:
     """Return the simulated rows of these numbers of keys and measures with 95 % intervals, not below 0."""
     rows = table[table["n_keys"].isin(n_keys) & table["measure"].isin(measures)].sort_values(KEY, ignore_index=True)
-    rows["trusted"] = selection.truth(rows["trusted"])
     half = intervals.half_width(rows["se"], rows["n_rows"])
     rows["low"], rows["high"] = (rows["estimate"] - half).clip(lower=0), rows["estimate"] + half
     return rows.drop(columns=["exact", "hot", "frozen", "hazard", "precise"])

@@ -36,7 +36,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     rows = laws[(laws["law"] == "power") & (laws["parameter"] == "exponent")].reset_index(drop=True)
     columns = ["ensemble", "estimate", "se", "ci_low", "ci_high", "exact", "estimable", "reason", "d_k_min", "n_points"]
     table = rows[columns].copy()
-    table["estimable"] = selection.truth(table["estimable"]) & table["estimate"].notna()
+    table["estimable"] = table["estimable"] & table["estimate"].notna()
     level = intervals.LEVEL ** (1 / max(int(table["estimable"].sum()), 1))
     half = intervals.t_quantile(rows["ci_dof"].astype(float).fillna(float("inf")), level) * table["se"]
     table["all_low"], table["all_high"] = table["estimate"] - half, table["estimate"] + half
@@ -50,7 +50,7 @@ def _ranges(laws: pd.DataFrame) -> pd.DataFrame:
     names = {"estimate": "range_exponent", "se": "range_exponent_se", "d_k_min": "range_d_k_min"}
     if laws.empty:
         return laws.reindex(columns=["ensemble", *names.values()])
-    rows = laws[(laws["parameter"] == "exponent") & selection.truth(laws["estimable"])]
+    rows = laws[(laws["parameter"] == "exponent") & laws["estimable"]]
     rows = rows.sort_values("law", key=lambda law: law.map({"power_tail": 0, "power": 1}), kind="stable")
     return rows.drop_duplicates("ensemble")[["ensemble", *names]].rename(columns=names)
 

@@ -232,7 +232,7 @@ def _ranges(table: pd.DataFrame, n_keys: list[int]) -> tuple[Sentence, ...]:
 def _agreement(frames: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
     """Say how far the simulated values are from the exact ones, over the whole table and not only this figure."""
     table = frames["random_energy"]
-    use = table[selection.truth(table["trusted"]) & table["exact"].notna() & (table["se"] > 0)]
+    use = table[table["trusted"] & table["exact"].notna() & (table["se"] > 0)]
     if use.empty:
         return ()
     z = ((use["estimate"] - use["exact"]) / use["se"]).abs()

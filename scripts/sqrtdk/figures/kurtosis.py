@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.results import picking
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -26,13 +27,13 @@ _NEARLY_NORMAL = 0.1
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per cell with a kurtosis: estimate, 95 % interval, whether it is trusted, and the exact value."""
-    moments = selection.simulated(frames["moments"])
+    moments = picking.simulated(frames["moments"])
     if moments.empty:
         return moments
     table = moments[["ensemble", "d_k", "n_blocks", "n_scores", "excess_kurtosis", "excess_kurtosis_se"]].copy()
     half = intervals.half_width(moments["excess_kurtosis_se"], moments["n_blocks"])
     table["low"], table["high"] = table["excess_kurtosis"] - half, table["excess_kurtosis"] + half
-    table["trusted"] = selection.truth(moments["kurtosis_trusted"])
+    table["trusted"] = moments["kurtosis_trusted"]
     table["exact"] = moments["exact_excess_kurtosis"]
     table["degenerate"] = moments["stopped_by"] == "degenerate"
     return table[table["excess_kurtosis"].notna() | table["exact"].notna()].reset_index(drop=True)
@@ -42,7 +43,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a small panel per ensemble on one common axis, linear near 0 and logarithmic beyond."""
     shown = set(table["ensemble"])
-    every = style.ensembles(selection.order(selection.simulated(frames["moments"])["ensemble"]))
+    every = style.ensembles(selection.order(picking.simulated(frames["moments"])["ensemble"]))
     looks = {name: look for name, look in every.items() if name in shown}
     few = len(looks) <= _FEW
     n_rows, n_columns = panels.grid_shape(len(looks), 3 if few else 4)

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
 
     Ends = tuple[pd.Series, pd.Series]
 
-_ENUMERATED = "enumerated"
-
-
-def simulated(moments: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of simulated ensembles that have a variance, without the real heads, as a new frame."""
-    if moments.empty:
-        return moments
-    return moments[moments["stopped_by"] != _ENUMERATED].reset_index(drop=True)
-
 
 def order(column: Iterable[Any]) -> list[Any]:
     """Return the values of a column in order of first appearance, which is the order of the configuration."""
@@ -32,11 +23,6 @@ def front(table: pd.DataFrame) -> str:
     """Return the ensemble that a figure shows in front: the Gaussian, else the first."""
     names = order(table["ensemble"])
     return "gaussian" if "gaussian" in names else names[0]
-
-
-def truth(column: pd.Series) -> pd.Series:
-    """Return a column of true/false, read as text or as truth values, as booleans; an empty cell is false."""
-    return column.map(lambda value: str(value).lower() == "true").astype(bool)
 
 
 def covers(low: pd.Series, high: pd.Series, value: pd.Series | float) -> pd.Series:

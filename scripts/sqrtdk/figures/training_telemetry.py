@@ -50,7 +50,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
                 rows.append(
                     dict(d_k=cells["d_k"].iloc[0], learning_rate=rate, scaling=rule, step=step, measure=measure)
                     | _mean(cells[measure].dropna().to_numpy(dtype=float), measure in _LINEAR)
-                    | dict(n_diverged=int(selection.truth(cells["diverged"]).sum()))
+                    | dict(n_diverged=int(cells["diverged"].sum()))
                 )
     return pd.DataFrame([row for row in rows if row["n_seeds"]])
 
@@ -152,7 +152,7 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 
 def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame, rates: list[float]) -> tuple[Sentence, ...]:
     shown = _shown(frames["training"])
-    lost = int(selection.truth(shown.loc[shown["step"] == shown["step"].max(), "diverged"]).sum())
+    lost = int(shown.loc[shown["step"] == shown["step"].max(), "diverged"].sum())
     values = {
         "experiment": training_words.experiment(frames["training"]),
         "d_k": str(table["d_k"].iloc[0]),

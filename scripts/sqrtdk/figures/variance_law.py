@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqrtdk.figures import grouping, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
+from sqrtdk.results import picking
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -30,7 +31,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     `growth` is how the variance of the ensemble grows at the widest heads; `per_width` is variance / d_k.
     """
-    moments = selection.simulated(frames["moments"])
+    moments = picking.simulated(frames["moments"])
     if moments.empty or moments["variance"].isna().all():
         return moments.head(0)
     half = intervals.half_width(moments["variance_se"], moments["n_blocks"])

@@ -1,27 +1,17 @@
 """Queries and keys of real attention heads: every token pair enumerated, errors from leaving out runs of tokens."""
 
 import zipfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sqrtdk.results.picking import ENUMERATED
 from sqrtdk.statistics.estimates import jackknife_error
 
-_ESTIMATES = (
-    *("mean", "variance", "within_row_variance", "excess_kurtosis", "independence_ratio", "logit_std"),
-    *("within_row_logit_std", "entropy", "max_weight", "unscaled_entropy"),
-)
-COLUMNS = (
-    *("dump", "layer", "head", "scaling", "d_k", "n_tokens", "n_scores", "factor"),
-    *(column for name in _ESTIMATES for column in (name, f"{name}_se")),
-    *("trace_term", "query_mean_term", "key_mean_term", "effective_dimension", "independence_variance"),
-    *("quartile_1", "median", "quartile_3"),
-)
-"""Columns of real_heads.csv."""
-
-
+REASON = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
 ABSURD = 1e30
 """Larger numbers are no activations, and their powers would overflow."""
 RUNS = 21
@@ -179,3 +169,16 @@ def describe_dump(dump: Activations, name: str, scaling: str, factor: float) -> 
         for layer, (layer_q, layer_k) in enumerate(zip(dump.q, dump.k, strict=True))
         for head, (q, k) in enumerate(zip(layer_q, layer_k, strict=True))
     ]
+
+
+def row_of_moments(head: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+    """Put a head, as `describe_head` gives it, in the columns of moments.csv; what is not known of heads is None."""
+    name = f"{head['dump']}_l{head['layer']}_h{head['head']:02d}"
+    return {column: head.get(column) for column in columns} | {
+        "ensemble": name,
+        "stopped_by": ENUMERATED,
+        "kurtosis_trusted": False,
+        "reason": REASON,
+        "interquartile_range": head["quartile_3"] - head["quartile_1"],
+        "relative_se": head["variance_se"] / head["variance"] if head["variance"] else None,
+    }

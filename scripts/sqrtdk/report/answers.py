@@ -8,8 +8,9 @@ import pandas as pd
 from sqrtdk.report import calibrating, vanishing
 from sqrtdk.report.comparing import MARGIN, agreement, compare, ratio
 from sqrtdk.report.setting import Setting
-from sqrtdk.report.tables.cells import exact, missing, pick, text
-from sqrtdk.report.tables.moments import logit_std, simulated
+from sqrtdk.report.tables.cells import exact, missing, text
+from sqrtdk.report.tables.moments import logit_std
+from sqrtdk.results.picking import pick, simulated
 from sqrtdk.sampling import laws
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Phrase, Sentence

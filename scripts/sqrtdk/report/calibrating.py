@@ -3,7 +3,8 @@
 import pandas as pd
 
 from sqrtdk.report.comparing import DISTINCT
-from sqrtdk.report.tables.moments import simulated, z_score
+from sqrtdk.report.tables.moments import z_score
+from sqrtdk.results.picking import simulated, truth
 from sqrtdk.statistics import shares
 from sqrtdk.statistics.intervals import NORMAL
 from sqrtdk.words import numbers
@@ -47,7 +48,7 @@ def theory_scores(saturation: pd.DataFrame, gradients: pd.DataFrame) -> tuple[pd
     """Return the same of averages over rows, and how many are left out because their error is not trusted."""
     rows = pd.concat([saturation, gradients], ignore_index=True)
     rows = rows[rows["theory"].notna() & (rows["se"] > 0)]
-    trusted = rows[rows["trusted"].map(lambda value: str(value).lower() == "true").astype(bool)]
+    trusted = rows[truth(rows["trusted"])]
     return ((trusted["estimate"] - trusted["theory"]) / trusted["se"]).abs(), len(rows) - len(trusted)
 
 

@@ -13,10 +13,11 @@ from sqrtdk.report import calibrating
 from sqrtdk.report.comparing import MARGIN
 from sqrtdk.report.macro_names import fingerprint, letters
 from sqrtdk.report.setting import WANTED_D_K, Setting
-from sqrtdk.report.tables.cells import exact, missing, pick
-from sqrtdk.report.tables.moments import logit_std, simulated
+from sqrtdk.report.tables.cells import exact, missing
+from sqrtdk.report.tables.moments import logit_std
 from sqrtdk.report.tables.rows import SATURATION_MEASURES
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import pick, simulated
 from sqrtdk.rows.softmax import SATURATED_WEIGHT, VANISHING_NORM
 from sqrtdk.statistics.distribution import THRESHOLDS
 from sqrtdk.statistics.intervals import NORMAL

@@ -75,16 +75,12 @@ class Ledger:
 def ledger(frame: pd.DataFrame, language: str) -> Ledger:
     """Return the ledger of the report from claims.csv, with the claims in one language."""
     rows = sorted(frame.to_dict("records"), key=lambda row: ORDER.index(row["verdict"]))
-    surprises = [row for row in rows if _true(row["surprise"])]
+    surprises = [row for row in rows if row["surprise"]]
     groups = {"surprises": surprises}
     for source in SOURCES:
         groups[source] = [row for row in rows if row["source"] == source and row not in surprises]
     lines = {name: tuple(_line(row, language) for row in found) for name, found in groups.items() if found}
     return Ledger(lines, tuple(summary(frame)))
-
-
-def _true(value: Any) -> bool:
-    return str(value).lower() == "true"
 
 
 def _line(row: dict[str, Any], language: str) -> Line:
@@ -109,7 +105,7 @@ def _line(row: dict[str, Any], language: str) -> Line:
         text(row["reason"]),
         text(row["missing"]),
         claim.kind,
-        _true(row["shipped"]),
+        row["shipped"],
         claim.evidence,
     )
 

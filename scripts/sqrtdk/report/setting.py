@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.tables.moments import simulated
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import simulated
 from sqrtdk.words.sentences import Sentence
 
 WANTED_D_K = 64

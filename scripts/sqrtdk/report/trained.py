@@ -8,6 +8,7 @@ import pandas as pd
 from sqrtdk.report.comparing import with_ends
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import at
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -90,14 +91,9 @@ def halves(frame: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
     told: dict[str, object] = {"task": first["task"], "optimiser": optimiser(first)}
     helps = {}
     for name, arm in (("start", (True, False)), ("rate", (False, True)), ("both", (True, True))):
-        found = rows[[tuple(map(true, pair)) == arm for pair in zip(rows["start"], rows["rate"], strict=True)]]
+        found = at(rows, start=arm[0], rate=arm[1])
         told[name] = Listing(tuple(numbers.significant(value, 2) for value in found["against_neither"]))
         helps[name] = bool((found["verdict_neither"] == "helps").all())
     told["widths"] = Listing(tuple(map(str, dict.fromkeys(rows["d_k"]))))
     word = {(True, True): "either", (True, False): "start", (False, True): "rate"}.get((helps["start"], helps["rate"]))
     return Sentence(f"{key}.{word or 'mixed'}", told)
-
-
-def true(value: object) -> bool:
-    """Read a truth value of a table."""
-    return str(value).lower() == "true"

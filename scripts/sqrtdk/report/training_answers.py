@@ -68,7 +68,7 @@ def _ceiling(summary: pd.DataFrame, experiment: str, scaling: str, d_k: int) -> 
     rows = summary[(summary["experiment"] == experiment) & (summary["scaling"] == scaling) & (summary["d_k"] == d_k)]
     if missing(rows["rate_ceiling"].iloc[0]):
         return "nowhere"
-    return "beyond" if str(rows["open_above"].iloc[0]).lower() == "true" else "found"
+    return "beyond" if rows["open_above"].iloc[0] else "found"
 
 
 def widths(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
@@ -209,7 +209,7 @@ def halves_table(frame: pd.DataFrame) -> Table:
     keys = ["experiment", "scaling", "d_k", "measure"]
     for (experiment, scaling, d_k, measure), arms in frame.groupby(keys, sort=False):
         first = arms.iloc[0].to_dict()
-        found = {(trained.true(row["start"]), trained.true(row["rate"])): row for row in _records(arms)}
+        found = {(row["start"], row["rate"]): row for row in _records(arms)}
         rows.append(
             (
                 Cell(f"{first['task']}, {first['optimiser']}", note=experiment, note_word="tables.literal"),

@@ -6,7 +6,8 @@ import pandas as pd
 
 from sqrtdk.report.comparing import compare, ratio
 from sqrtdk.report.setting import Setting
-from sqrtdk.report.tables.cells import missing, pick
+from sqrtdk.report.tables.cells import missing
+from sqrtdk.results.picking import pick
 from sqrtdk.statistics.distribution import THRESHOLDS
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence

@@ -1,4 +1,4 @@
 """The files of a run: what each is, and how it is read and written.
 
-It knows `statistics`.
+It knows no other room.
 """

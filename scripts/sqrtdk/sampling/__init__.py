@@ -1,6 +1,6 @@
 """Queries and keys drawn at random: streams, ensembles with exact laws, blocks, moments and laws of the score.
 
-It knows `statistics`.
+It knows `statistics` and `results`.
 """
 
 from typing import TYPE_CHECKING

@@ -8,6 +8,7 @@ compare.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,12 +18,9 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, special
 
+from sqrtdk.results.picking import simulated
 from sqrtdk.statistics.intervals import t_quantile, welch_dof
 
-COLUMNS = (
-    "ensemble", "law", "parameter", "estimate", "se", "ci_low", "ci_high", "ci_dof", "exact", "chi2", "dof", "p_value",
-    "aicc", "selected", "estimable", "reason", "d_k_min", "n_points",
-)  # fmt: skip
 POSITIVE = ("variance", "interquartile_range")  # fitted as logarithms
 SELECTION_MARGIN = 6.0  # ASSUME within this AICc distance of the best the simplest law is the one to select
 REJECTED = 0.001  # ASSUME a selected law with a smaller p-value is the best of a bad lot
@@ -326,9 +324,8 @@ def fit_spread_laws(moments: pd.DataFrame, tail_d_k: int) -> pd.DataFrame:
 
 
 def _fit_table(moments: pd.DataFrame, quantity: str, laws: dict[str, Law], tail_d_k: int) -> pd.DataFrame:
-    simulated = moments[moments["stopped_by"] != "enumerated"]
     rows = []
-    for ensemble, cells in simulated.groupby("ensemble", sort=False):
+    for ensemble, cells in simulated(moments).groupby("ensemble", sort=False):
         cells = cells.sort_values("d_k")
         whole, tail = usable(cells, quantity), usable(cells[cells["d_k"] >= tail_d_k], quantity)
         results = [_fit_cells(law, *(tail if law.tail else whole), quantity) for law in laws.values()]
@@ -339,19 +336,34 @@ def _fit_table(moments: pd.DataFrame, quantity: str, laws: dict[str, Law], tail_
             if fit.estimable and fit.aicc is None and not note:
                 note = f"AICc needs at least {fit.law.points_needed + 1} d_k, usable: {fit.n_points}"
             why_not = "" if left_out and fit.n_points == 0 else fit.reason  # with no point left, the cause says it all
-            reason = "; ".join(filter(None, (left_out, why_not, note)))
-            d_k_min = tail_d_k if fit.law.tail else first
+            of_law = {
+                "chi2": fit.chi2,
+                "dof": fit.dof,
+                "p_value": fit.p_value,
+                "aicc": fit.aicc,
+                "selected": selected,
+                "estimable": fit.estimable,
+                "reason": "; ".join(filter(None, (left_out, why_not, note))),
+                "d_k_min": tail_d_k if fit.law.tail else first,
+                "n_points": fit.n_points,
+            }
+            of_parameters = {
+                "estimate": fit.estimates,
+                "se": fit.se,
+                "ci_low": fit.ci_low,
+                "ci_high": fit.ci_high,
+                "ci_dof": [None if math.isinf(dof) else dof for dof in fit.ci_dof],  # an se that is known exactly
+                "exact": exact,
+            }
             for i, parameter in enumerate(fit.law.parameters or ("",)):
-                per_parameter = (fit.estimates, fit.se, fit.ci_low, fit.ci_high, fit.ci_dof, exact)
-                numbers = [x[i] if i < len(x) else None for x in per_parameter]
-                test = (fit.chi2, fit.dof, fit.p_value, fit.aicc)
-                verdict = (selected, fit.estimable, reason, d_k_min, fit.n_points)
-                rows.append((ensemble, fit.law.name, parameter, *numbers, *test, *verdict))
+                row = {"ensemble": ensemble, "law": fit.law.name, "parameter": parameter}
+                row |= {name: x[i] if i < len(x) else None for name, x in of_parameters.items()}
+                rows.append(row | of_law)
     # object first: one empty dof or d_k_min would turn the others into 11.0
-    frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
-    floats = ["estimate", "se", "ci_low", "ci_high", "ci_dof", "exact", "chi2", "p_value", "aicc"]
-    frame["ci_dof"] = frame["ci_dof"].replace({np.inf: None})  # an se that is known exactly
-    return frame.astype(dict.fromkeys(floats, float) | {"selected": bool, "estimable": bool, "n_points": int})
+    frame = pd.DataFrame(rows, dtype=object)
+    floats = ("chi2", "p_value", "aicc", "estimate", "se", "ci_low", "ci_high", "ci_dof", "exact")
+    types = dict.fromkeys(floats, float) | {"selected": bool, "estimable": bool, "n_points": int}
+    return frame.astype(types) if rows else frame
 
 
 def usable(cells: pd.DataFrame, quantity: str) -> tuple[pd.DataFrame, str]:

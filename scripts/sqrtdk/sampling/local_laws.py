@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sqrtdk.results.picking import simulated
 from sqrtdk.sampling.laws import usable
 from sqrtdk.statistics.intervals import t_quantile, welch_dof
 
-COLUMNS = (
-    "ensemble", "quantity", "d_k_low", "d_k_high", "exponent", "se", "ci_low", "ci_high", "ci_dof", "exact", "weight",
-    "reason",
-)  # fmt: skip
 QUANTITIES = ("variance", "interquartile_range")
+_NUMBERS = ("exponent", "se", "ci_low", "ci_high", "ci_dof", "exact", "weight")
 
 
 def local_exponents(moments: pd.DataFrame) -> pd.DataFrame:
@@ -27,33 +25,31 @@ def local_exponents(moments: pd.DataFrame) -> pd.DataFrame:
     weight with which the pair enters the exponent of the power law over all d_k: weights sum to 1, and
     sum(weight * exponent) is that exponent. A missing end leaves the numbers empty and says so in `reason`.
     """
-    simulated = moments[moments["stopped_by"] != "enumerated"]
     rows = [
         row
-        for name, cells in simulated.groupby("ensemble", sort=False)
+        for name, cells in simulated(moments).groupby("ensemble", sort=False)
         for quantity in QUANTITIES
         for row in _pairs(name, quantity, cells.sort_values("d_k"))
     ]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.astype(dict.fromkeys(("exponent", "se", "ci_low", "ci_high", "ci_dof", "exact", "weight"), float))
+    frame = pd.DataFrame(rows)
+    return frame.astype(dict.fromkeys(_NUMBERS, float)) if rows else frame
 
 
-def _pairs(name: str, quantity: str, cells: pd.DataFrame) -> list[tuple[Any, ...]]:
+def _pairs(name: str, quantity: str, cells: pd.DataFrame) -> list[dict[str, Any]]:
     d_k, value, se = (cells[column].to_numpy(float) for column in ("d_k", quantity, f"{quantity}_se"))
     exact = cells.get(f"exact_{quantity}", pd.Series(np.nan, cells.index)).to_numpy(float)
     n_blocks, weights, rows = cells["n_blocks"].to_numpy(float), _weights(quantity, cells), []
     for i in range(d_k.size - 1):
-        pair, widths = slice(i, i + 2), (int(d_k[i]), int(d_k[i + 1]))
-        truth = _slope(d_k[pair], exact[pair]) if np.all(exact[pair] > 0) else None
-        reason = _refusal(cells.iloc[pair], quantity)
-        if reason:
-            rows.append((name, quantity, *widths, *[None] * 5, truth, None, reason))
-            continue
-        estimate, error, dof = local_exponent(d_k[pair], value[pair], se[pair], n_blocks[pair])
-        half = t_quantile(dof) * error
-        rows.append(
-            (name, quantity, *widths, estimate, error, estimate - half, estimate + half, dof, truth, weights[i], "")
-        )
+        pair = slice(i, i + 2)
+        row = {"ensemble": name, "quantity": quantity, "d_k_low": int(d_k[i]), "d_k_high": int(d_k[i + 1])}
+        row |= dict.fromkeys(_NUMBERS) | {"reason": _refusal(cells.iloc[pair], quantity)}
+        row["exact"] = _slope(d_k[pair], exact[pair]) if np.all(exact[pair] > 0) else None
+        if not row["reason"]:
+            estimate, error, dof = local_exponent(d_k[pair], value[pair], se[pair], n_blocks[pair])
+            half = t_quantile(dof) * error
+            row |= {"exponent": estimate, "se": error, "ci_low": estimate - half, "ci_high": estimate + half}
+            row |= {"ci_dof": dof, "weight": weights[i]}
+        rows.append(row)
     return rows
 
 

@@ -13,13 +13,11 @@ from sqrtdk.statistics.estimates import Estimate, bias_corrected, jackknife_skew
 
 QUANTILE_SCORES = 2**20
 """Scores kept for the quartiles; the moments use every score."""
-HISTOGRAM = ("ensemble", "d_k", "low", "high", "count", "n_scores")
 """Columns of score_histograms.csv."""
 HISTOGRAM_BINS = 640
 HISTOGRAM_SDS = 10.0
 TRUSTED_SKEWNESS = 0.1  # ASSUME an estimate that is less skewed has a symmetric interval
 CONSTANT = "the score has one absolute value, so that its variance is known without error"
-ENUMERATED = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
 UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"
 
 
@@ -144,15 +142,6 @@ def simulate_cell(
 
 _MOMENTS = ("mean", "variance", "within_row_variance", "excess_kurtosis")
 _QUARTILES = {"quartile_1": 0.25, "median": 0.5, "quartile_3": 0.75}
-COLUMNS = (
-    *("ensemble", "d_k", "n_blocks", "n_scores", "stopped_by"),
-    *(column for name in _MOMENTS for column in (name, f"{name}_se")),
-    "kurtosis_trusted",
-    *(column for name in (*_QUARTILES, "interquartile_range") for column in (name, f"{name}_se")),
-    *(f"exact_{name}" for name in _MOMENTS),
-    *("relative_se", "reason"),
-)
-"""Columns of moments.csv."""
 
 
 def _estimates(ensemble: Ensemble, exact: Exact, sums: BlockSums, stopped_by: str) -> dict[str, Any]:
@@ -200,18 +189,5 @@ def histogram_rows(cell: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     row, edges, counts = cell["row"], cell["histogram"]["edges"], cell["histogram"]["counts"]
     bounds = zip([-math.inf, *edges], [*edges, math.inf], counts, strict=True)
-    return [
-        dict(zip(HISTOGRAM, (row["ensemble"], row["d_k"], low, high, count, row["n_scores"]), strict=True))
-        for low, high, count in bounds
-        if count
-    ]
-
-
-def row_of_head(head: dict[str, Any]) -> dict[str, Any]:
-    """Put a real head, as `heads.describe_head` gives it, in the columns of moments.csv."""
-    row = dict.fromkeys(COLUMNS) | {column: head[column] for column in COLUMNS if column in head}
-    name = f"{head['dump']}_l{head['layer']}_h{head['head']:02d}"
-    row |= {"ensemble": name, "stopped_by": "enumerated", "kurtosis_trusted": False, "reason": ENUMERATED}
-    row["interquartile_range"] = head["quartile_3"] - head["quartile_1"]
-    row["relative_se"] = head["variance_se"] / head["variance"] if head["variance"] else None
-    return row
+    cell = {name: row[name] for name in ("ensemble", "d_k", "n_scores")}
+    return [cell | {"low": low, "high": high, "count": count} for low, high, count in bounds if count]

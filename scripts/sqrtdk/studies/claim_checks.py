@@ -15,8 +15,6 @@ from sqrtdk.training.optimisers import Optimiser
 from sqrtdk.training.rules import Rule
 from sqrtdk.variants.normalisers import NORMALISERS
 
-COLUMNS = ("check", "case", "d_k", "n_keys", "estimate", "se", "exact", "n_blocks")
-"""Columns of claim_checks.csv; a width or a number of keys of 0 has no part in the check."""
 N_QUERIES, N_KEYS, D_K = 16, 64, 64
 WIDTHS = (4, 16, 64, 256, 1024)
 ROW_KEYS = (16, 64, 1024)
@@ -61,8 +59,9 @@ def _row(
     n_keys: int = 0,
     n_blocks: int = 0,
 ) -> dict[str, Any]:
-    values = (check, case, d_k, n_keys, float(estimate), se, exact, n_blocks)
-    return dict(zip(COLUMNS, values, strict=True))
+    """Return a row of claim_checks.csv; a width or a number of keys of 0 has no part in the check."""
+    place = {"check": check, "case": case, "d_k": d_k, "n_keys": n_keys}
+    return place | {"estimate": float(estimate), "se": se, "exact": exact, "n_blocks": n_blocks}
 
 
 def _n_blocks(d_k: int, n_keys: int) -> int:

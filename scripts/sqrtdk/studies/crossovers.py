@@ -13,13 +13,6 @@ from sqrtdk.variants.notation import parse
 PLAIN, SCALED = "none", "1/sqrt(d_k)"
 MEASURES = ("jacobian_frobenius", "grad_logits", "grad_query")
 QUANTITIES = ("median", "rms")
-CROSSOVER_COLUMNS = (
-    "ensemble", "n_keys", "measure", "quantity", "d_k_star", "ci_low", "ci_high", "d_k_formula", "reason"
-)  # fmt: skip
-DECOMPOSITION_COLUMNS = (
-    "ensemble", "d_k", "n_keys", "scaling", "measure", "total", "total_se", "scale_part", "softmax_part",
-    "softmax_part_se", "rest", "rest_se", "exact_total", "exact_softmax_part", "exact_rest",
-)  # fmt: skip
 
 
 def crossing(d_k: Iterable[int], log_ratio: Iterable[float], se: Iterable[float], width: float) -> dict[str, Any]:
@@ -84,7 +77,7 @@ def crossovers(
                 reach = t_quantile_by_series(min(cell[2] for cell in sum(pairs, ())))
                 found = crossing(widths, [log for log, _ in ratio], [se for _, se in ratio], reach)
         formula = frozen_crossover(n_keys) if (measure, quantity) == ("jacobian_frobenius", "median") else None
-        key = dict(zip(CROSSOVER_COLUMNS, (ensemble, n_keys, measure, quantity), strict=False))
+        key = {"ensemble": ensemble, "n_keys": n_keys, "measure": measure, "quantity": quantity}
         rows.append(key | found | {"d_k_formula": formula})
     return rows
 
@@ -132,8 +125,10 @@ def decomposition(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             rest_se = rest * math.hypot(total_se / total, softmax_se / softmax)
         if exact_total and exact_softmax:
             exact_rest = exact_total / (scale * exact_softmax)
-        values = total, total_se, scale, softmax, softmax_se, rest, rest_se, exact_total, exact_softmax, exact_rest
-        found.append(dict(zip(DECOMPOSITION_COLUMNS, (*place, scaling, measure, *values), strict=True)))
+        row = {"ensemble": ensemble, "d_k": d_k, "n_keys": n_keys, "scaling": scaling, "measure": measure}
+        row |= {"total": total, "total_se": total_se, "exact_total": exact_total, "scale_part": scale}
+        row |= {"softmax_part": softmax, "softmax_part_se": softmax_se, "exact_softmax_part": exact_softmax}
+        found.append(row | {"rest": rest, "rest_se": rest_se, "exact_rest": exact_rest})
     return found
 
 

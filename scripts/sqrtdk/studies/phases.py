@@ -24,17 +24,11 @@ _SCALES = 1e-6, 1e2
 _WIDTHS = 0.1, 1e5
 
 
-COLUMNS = (
-    *("d_k", "n_keys", "scaling", "logit_std", "participation", "effective_keys", "effective_share"),
-    *("normalised_entropy", "phase"),
-)
-"""Columns of phase_map.csv, which has no row where no scale rule is a constant factor."""
-
-
 def phase_map(averages: Mapping[int, Interpolated], scalings: Sequence[str]) -> list[dict[str, Any]]:
     """Return a row for each scale rule, number of keys and width: how many keys share the attention.
 
-    effective_keys is 1/E Σp², effective_share that over n, and frozen where E Σp² is at least ½.
+    effective_keys is 1/E Σp², effective_share that over n, and frozen where E Σp² is at least ½. No row where no scale
+    rule is a constant factor.
     """
     rows = []
     for scaling in scalings:

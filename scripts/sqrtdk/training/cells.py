@@ -104,7 +104,7 @@ def cells(training: pd.DataFrame) -> list[Sweep]:
         def column(name: str, rows: pd.DataFrame = rows, shape: tuple[int, int, int] = shape) -> np.ndarray:
             return rows[name].to_numpy(dtype=float).reshape(shape)
 
-        lost = rows["diverged"].map(lambda value: str(value).lower() == "true").to_numpy(dtype=bool).reshape(shape)
+        lost = rows["diverged"].to_numpy(dtype=bool).reshape(shape)
         found.append(
             Sweep(
                 dict(zip(KEY, key, strict=True)),

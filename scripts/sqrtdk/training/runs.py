@@ -134,16 +134,6 @@ def _alignment(shape: Shape, seen: model.LayerAttention) -> np.ndarray:
     return (np.vecdot(q, k) / np.sqrt(np.vecdot(q, q) * np.vecdot(k, k))).mean(axis=(-3, -2, -1))
 
 
-COLUMNS = (
-    *("loss", "accuracy", "grad_norm_qk", "grad_norm_q", "grad_norm_k", "grad_norm_v", "grad_norm_output"),
-    *("score_mean", "score_min", "score_max", "logit_std", "largest_logit", "alignment", "entropy"),
-    *("max_weight", "max_weight_p10", "max_weight_p90", "saturated_share"),
-)
-"""What is measured at a logged step."""
-LOGGED = ("learning_rate", "seed", "step", *COLUMNS, "diverged")
-AT_START = ("layer", "quantity", "estimate", "se", "prediction")
-
-
 def _rows(seen: model.LayerAttention) -> dict[str, np.ndarray]:
     """Return, for each model, the scores and logits of the keys that are seen, and measures of each row."""
     allowed = np.ones(seen.weights.shape[-2:], bool) if seen.allowed is None else seen.allowed
@@ -165,7 +155,7 @@ def _rows(seen: model.LayerAttention) -> dict[str, np.ndarray]:
 def start(
     shape: Shape, rule: Rule, p: Parameters, inputs: np.ndarray, targets: np.ndarray, variance: float = 1.0
 ) -> list[dict[str, Any]]:
-    """Return rows of AT_START: the size of queries, keys and logits in each layer before the first step.
+    """Return rows of training_start.csv: the size of queries, keys and logits in each layer before the first step.
 
     Weights have the variance 1/D, so that a component of q has the mean square of its token h, E[q_i²] = |h|²/D, and
     logits that are c q·k have the within-row variance c² d_k (|h|²/D) Σ_j |h_j − h̄|²/((n − 1) D) over the keys' tokens.
@@ -221,8 +211,8 @@ def train(
         settings: of the task's `Shape`, in place of its own.
 
     Returns:
-        Rows of LOGGED: a run whose loss is not finite has diverged, and its rows from there on hold nothing else. Rows
-        of AT_START.
+        Rows of training.csv: a run whose loss is not finite has diverged, and its rows from there on hold nothing else.
+        Rows of training_start.csv. Both lack what they share.
     """
     shape = TASKS[task].shape(d_k, **settings)
     seeds = range(n_seeds)
@@ -266,7 +256,7 @@ def _logged(rate: float, step: int, found: dict[str, np.ndarray], lost: np.ndarr
     lost |= ~np.isfinite(found["loss"])
     return [
         {"learning_rate": rate, "seed": seed, "step": step}
-        | {name: _short(found[name][seed]) if not lost[seed] else None for name in COLUMNS}
+        | {name: _short(values[seed]) if not lost[seed] else None for name, values in found.items()}
         | {"diverged": bool(lost[seed])}
         for seed in range(len(lost))
     ]

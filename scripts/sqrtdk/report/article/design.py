@@ -7,7 +7,7 @@ import pandas as pd
 from sqrtdk.report import calibrating
 from sqrtdk.report.article.points import Point, percentage
 from sqrtdk.report.tables.cells import exact
-from sqrtdk.report.tables.moments import simulated
+from sqrtdk.results.picking import simulated, truth
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -97,7 +97,7 @@ def _performance(cells: pd.DataFrame, frames: dict[str, pd.DataFrame], configura
     precise = pd.concat([frames["softmax_saturation"]["precise"], frames["gradient_magnitude"]["precise"]]).dropna()
     told = [_said("performance.errors", values)]
     if len(precise):
-        share = precise.map(lambda value: str(value).lower() == "true").mean()
+        share = truth(precise).mean()
         rows = {"share": numbers.percent(share, 0), "count": numbers.count(len(precise))}
         told.append(_said("performance.rows", rows))
     return told

@@ -4,12 +4,13 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.article.points import Point, extremes, find, models, near_one
+from sqrtdk.report.article.points import Point, extremes, models, near_one
 from sqrtdk.report.comparing import MARGIN, agreement, compare, ratio
 from sqrtdk.report.setting import WANTED_SCALING, Setting
-from sqrtdk.report.tables.cells import missing, pick
-from sqrtdk.report.tables.moments import logit_std, simulated
+from sqrtdk.report.tables.cells import missing
+from sqrtdk.report.tables.moments import logit_std
 from sqrtdk.report.trained import held, values, verdict
+from sqrtdk.results.picking import find, pick, simulated
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 

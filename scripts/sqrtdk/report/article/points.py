@@ -20,13 +20,6 @@ class Point:
     evidence: tuple[str, ...] = ()
 
 
-def find(frame: pd.DataFrame, **where: Any) -> Any:
-    """Return the first row at these keys, None where there is none."""
-    for column, value in where.items():
-        frame = frame[frame[column] == value]
-    return None if frame.empty else frame.iloc[0].to_dict()
-
-
 def error(row: dict[str, Any] | None, value: str = "estimate", se: str = "se") -> str | None:
     """Spell the number of a row with its error, `0.792(2)`; None where there is no row or no number."""
     return None if row is None or missing(row[value]) else numbers.with_error(row[value], row[se])

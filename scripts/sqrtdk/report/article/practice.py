@@ -4,13 +4,14 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.article.points import error, find, percentage
+from sqrtdk.report.article.points import error, percentage
 from sqrtdk.report.article.questions import BASE, at_width, normalised, rule_values, trained
 from sqrtdk.report.setting import WANTED_D_K
-from sqrtdk.report.tables.cells import Cell, Table, missing, pick
+from sqrtdk.report.tables.cells import Cell, Table, missing
 from sqrtdk.report.tables.normalisers import D_K, N_KEYS, NARROW, WIDE
 from sqrtdk.report.trained import held, values, verdict
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import find, pick
 from sqrtdk.studies.normalisation import BETWEEN
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence

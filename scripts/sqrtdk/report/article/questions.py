@@ -5,13 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.article.points import Point, error, extremes, find, models, near_one, percentage
+from sqrtdk.report.article.points import Point, error, extremes, models, near_one, percentage
 from sqrtdk.report.comparing import compare
 from sqrtdk.report.setting import WANTED_D_K, Setting
-from sqrtdk.report.tables.cells import missing, pick
+from sqrtdk.report.tables.cells import missing
 from sqrtdk.report.trained import MEASURES, halves, held, values, verdict
 from sqrtdk.report.training_answers import MUP
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import find, pick
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
 from sqrtdk.sampling import one_product
 from sqrtdk.studies.rounding import RULES

@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, pick
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import pick
 from sqrtdk.variants import notation
 from sqrtdk.variants.scalings import MISTAKE
 from sqrtdk.words import numbers

@@ -5,9 +5,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
@@ -87,15 +84,3 @@ def exact(value: Any, digits: int = 5) -> str:
 def text(value: Any) -> str:
     """Return a text cell of a frame; an empty one is read as NaN."""
     return value if isinstance(value, str) else ""
-
-
-def pick(frame: pd.DataFrame, what: str, **where: Any) -> dict[str, Any]:
-    """Return the one row at these keys; raises ValueError that names them where there is none or more than one."""
-    # By places: the report asks for hundreds of rows, and a frame for each step takes three times as long.
-    places = np.arange(len(frame))
-    for column, value in where.items():
-        places = places[np.asarray(frame[column].array[places] == value, dtype=bool)]
-    if len(places) != 1:
-        raise ValueError(f"{what} has {len(places)} rows for {where}, one is needed")
-    found = ((column, frame[column].array[places[0]]) for column in frame.columns)
-    return {column: value.item() if isinstance(value, np.generic) else value for column, value in found}

@@ -4,7 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, pick, plain
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, plain
+from sqrtdk.results.picking import pick
 from sqrtdk.studies import worked_example
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing

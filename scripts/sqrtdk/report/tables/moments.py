@@ -6,19 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, pick, plain, signed, text
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, plain, signed, text
+from sqrtdk.results.picking import pick, simulated
 from sqrtdk.variants import notation
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
-ENUMERATED = "enumerated"
 SMALLEST_P = 0.0001
 """A smaller p-value is only said to be smaller: its digits would rest on the far tail of the chi-squared law."""
-
-
-def simulated(moments: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of simulated ensembles, without the real heads."""
-    return moments[moments["stopped_by"] != ENUMERATED]
 
 
 def z_score(value: Any, se: float, exact: Any) -> float | None:

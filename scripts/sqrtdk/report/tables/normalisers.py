@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, pick
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing
+from sqrtdk.results.picking import pick
 from sqrtdk.studies.normalisation import BETWEEN, N_FEATURES, RULES
 from sqrtdk.variants.kernels import RandomFeatures
 from sqrtdk.variants.normalisers import NORMALISERS

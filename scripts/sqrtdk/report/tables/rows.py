@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import Cell, Table, estimate, exact, missing, pick
+from sqrtdk.report.tables.cells import Cell, Table, estimate, exact, missing
 from sqrtdk.report.tables.moments import logit_std
+from sqrtdk.results.picking import pick
 
 SATURATION_MEASURES = (
     "max_weight",

@@ -4,8 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, pick, plain
+from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, plain
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import pick
 from sqrtdk.studies.initialisation import INITIALISATIONS, LAYERS
 from sqrtdk.studies.rounding import FORMATS, RULES
 from sqrtdk.words import numbers
