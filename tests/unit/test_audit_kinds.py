@@ -287,6 +287,7 @@ class TestWhatIsNotFinite:
 
 
 class TestLayouts:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("n_heads", "shared"), [(4, 2), (8, 2), (6, 3)])
     @pytest.mark.parametrize("factor", [1.0, 1 / 8])
     def test_tiled_key_heads_are_named(self, tmp_path, n_heads, shared, factor):
@@ -310,6 +311,7 @@ class TestLayouts:
         assert exit_code(tmp_path, arrays | {"scores": scores}, "--scale", STANDARD) == 0
         assert exit_code(tmp_path, arrays | {"scores": scores}, "--scale", STANDARD, "--fail-on", "warning") == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("options", [{"num_heads": 8}, {"d_model": 512}, {}])
     def test_tokens_and_heads_exchanged_are_said(self, options):
         rng = np.random.default_rng(3)

@@ -124,6 +124,7 @@ def test_every_mark_stroke_and_text_is_still_there(name):
             assert distances(np.concatenate(new_strokes[look]), lines).max() < STROKE, look
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_is_a_third_of_its_file_at_most(name):
     assert len(inline.svg_for_page(svg(name), name, inline.Sheet())) < len(svg(name)) / 3

@@ -13,6 +13,7 @@ import pytest
 from sqrtdk.sampling import blocks, ensembles, laws
 from sqrtdk.sampling.ensembles.correlated import Equicorrelated
 
+pytestmark = pytest.mark.slow  # simulates hundreds of studies
 PATH = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 WIDTHS = (4, 8, 16, 32)
 STUDIES = 60
@@ -57,7 +58,6 @@ def failures(coverage, studies: dict[str, list]) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.slow
 def test_intervals_of_variances_and_exponents_cover(coverage, studies):
     assert failures(coverage, studies) == []
     sums = coverage.total([coverage.tally(rows) for found in studies.values() for rows in found])
@@ -82,7 +82,6 @@ def test_a_wrong_exact_variance_is_caught(coverage, studies):
     assert failures(coverage, {"gaussian": wrong}) == [("gaussian", "variance")]
 
 
-@pytest.mark.slow
 def test_a_sampler_with_the_wrong_correlation_is_caught(coverage):
     @dataclass(frozen=True, kw_only=True)
     class Wrong(Equicorrelated):

@@ -41,6 +41,7 @@ def test_values_read_from_curves_are_those_of_the_integrals(frames):
     assert energy_curves.peak(curves, 64, "jacobian_trace") is None
 
 
+@pytest.mark.slow
 def test_the_frozen_phase_is_shaded_and_both_spreads_are_marked(frames):
     figure = load("freezing").draw(frames)
     for axes, n in zip(figure.get_axes()[:3], (16, 256, 4096), strict=True):

@@ -44,6 +44,7 @@ def test_the_whole_grid_agrees_with_the_exact_averages(z_scores):
         assert abs(np.mean(z**2) - 1) < 4 * math.sqrt(2 / len(z)), measure
 
 
+@pytest.mark.slow
 def test_a_wrong_exact_value_or_error_is_seen(z_scores):
     """Negative control: errors half as large do not pass."""
     z = np.array([value for key, value in z_scores.items() if key[2] == "entropy"])

@@ -139,6 +139,7 @@ def test_of_many_names_a_few_are_said_and_the_others_counted():
     assert text(9).endswith("0, 1, 2, 3, 4, 5 and 3 others.")
 
 
+@pytest.mark.slow
 def test_a_normal_histogram_is_not_said_to_follow_the_exact_law():
     assert "At d_k = 1, 2 and 8 the simulated distribution lies much closer to the exact law" in _reading(
         "score-density"

@@ -76,6 +76,7 @@ def _plotted(figure) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in MAPS])
 def test_every_plotted_point_is_in_the_data_and_every_row_is_plotted(name):
     figure, data = figure_of(name), data_of(name)
@@ -277,6 +278,7 @@ def test_thirty_ensembles_fit(name):
         assert len(shown) == 30 - len(synthetic.HEAVY) * (name == "kurtosis")
 
 
+@pytest.mark.slow
 def test_ensembles_with_one_law_share_a_look_and_those_that_grow_otherwise_have_their_own():
     frames = synthetic.crowd()
     figure = load("variance-law").draw(frames)
@@ -330,6 +332,7 @@ def test_a_crossover_is_marked_where_the_exact_exponent_is_half_way():
     assert marks["Student t (3 df) (IQR²)"] == []
 
 
+@pytest.mark.slow
 def test_many_ensembles_of_exponent_one_are_told_apart_where_they_are_far_from_it():
     frames = synthetic.crowd()
     table = frames["local_exponents"]

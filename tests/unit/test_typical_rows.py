@@ -33,6 +33,7 @@ def test_weights_add_up_and_fall():
         assert (ranked["median"] <= ranked["q90"]).all()
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_independent_normal_queries_and_keys():
     rng = np.random.default_rng(3)
     found = table((4, 64), (64,), n_logits=200_000)

@@ -76,6 +76,7 @@ def test_the_exact_sharp_weight_at_one_spread_is_a_double_integral():
     assert worked_example._sharp(spread) == pytest.approx(3 * expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_keys", [3, 64])
 def test_random_rows_agree_with_their_theory(n_keys):
     rows = worked_example.random_rows(n_keys, 240_000, 2)
