@@ -90,7 +90,7 @@ def test_what_cannot_be_estimated_is_named_with_its_reason():
     laws = synthetic.variance_laws(synthetic.moments(("gaussian", "laplace")))
     refused = laws["ensemble"] == "laplace"
     laws.loc[refused, ["estimate", "se", "ci_low", "ci_high", "exact"]] = np.nan
-    laws["estimable"] = (~refused).map({True: "true", False: "false"})
+    laws["estimable"] = ~refused
     laws["reason"] = laws["reason"].astype(object).where(~refused, "infinite fourth moment")
     frames = {"variance_laws": laws, "spread_laws": synthetic.frames()["spread_laws"]}
     words = describe("exponents", frames)
