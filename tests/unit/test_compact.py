@@ -130,6 +130,7 @@ def test_a_figure_is_a_third_of_its_file_at_most(name):
     assert len(inline.svg_for_page(svg(name), name, inline.Sheet())) < len(svg(name)) / 3
 
 
+@pytest.mark.slow
 def test_the_test_sees_a_mark_and_a_stroke_that_moved():
     text = svg("calibration")
     x = re.search(r'<use [^>]*x="([\d.]+)"', text)[1]

@@ -115,6 +115,7 @@ def test_a_kurtosis_that_is_not_trusted_is_shown_hollow_and_not_held_against_the
     assert sum(len(line.get_xydata()) for line in hollow) == untrusted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["variance-law", "score-density", "kurtosis", "calibration"])
 def test_theory_is_drawn(name):
     figure = figure_of(name)
@@ -250,6 +251,7 @@ def _sign(handle) -> tuple:
     return "line", handle.get_marker(), handle.get_markerfacecolor() == "none", dash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_entries_of_a_legend_differ_by_more_than_colour(name):
     figure = figure_of(name)
