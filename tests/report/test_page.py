@@ -176,7 +176,18 @@ def test_what_differs_from_the_default_is_said(pages):
 def test_every_word_is_used(pages, language):
     used, there = pages["words"][language], words(language).keys()
     # Sentences that the numbers choose are held against what can be chosen in the tests of the answers.
-    chosen = ("answer.", "follows.", "laws.", "lists.", "optimisers.", "verdicts.", "stopped.", "parameters.", "place.", "tables.audit.levels.")
+    chosen = (
+        "answer.",
+        "follows.",
+        "laws.",
+        "lists.",
+        "optimisers.",
+        "verdicts.",
+        "stopped.",
+        "parameters.",
+        "place.",
+        "tables.audit.levels.",
+    )
     # Words of the figures, the claims and the key numbers are in files of their own, and tested with them.
     elsewhere = ("figure-", "shared.", "article.", "claims.", "numbers.")
     expected = {key for key in there if not key.startswith(chosen + elsewhere)}
