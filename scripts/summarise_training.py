@@ -26,7 +26,7 @@ def summarise_training(
     write_table(curves, of.curves(found))
     write_table(summary, of.summaries(found, seed))
     write_table(verdicts, comparisons.verdicts(found, seed))
-    write_table(transfer, of.transfer(found, seed))
+    write_table(transfer, of_widths.transfer(found, seed))
     write_table(growth, of_widths.growth(found, seed))
     write_table(start_rate, comparisons.start_rate(found))
 

@@ -78,7 +78,7 @@ def tables(**changes) -> dict[str, pd.DataFrame]:
         "training_curves": summary.curves(found),
         "training_summary": summary.summaries(found, 1),
         "training_verdicts": comparisons.verdicts(found, 1),
-        "training_transfer": summary.transfer(found, 1),
+        "training_transfer": growth.transfer(found, 1),
         "training_growth": growth.growth(found, 1),
         "start_rate": comparisons.start_rate(found),
     }

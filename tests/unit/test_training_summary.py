@@ -92,7 +92,7 @@ def test_transfers_hold_what_a_finer_grid_finds():
     """The coarse grid sees no move where there is one of 0.4 decades, and does not claim that there is none."""
     coarse, fine = (
         frame(
-            summary.transfer(cells.cells(pd.concat([logs(-2.9, -1.05, r, d_k=16), logs(-2.9, -1.45, r, d_k=256)])), 1)
+            growth.transfer(cells.cells(pd.concat([logs(-2.9, -1.05, r, d_k=16), logs(-2.9, -1.45, r, d_k=256)])), 1)
         ).iloc[0]
         for r in (COARSE, FINE)
     )
@@ -336,7 +336,7 @@ def test_exponents_are_those_that_the_logs_were_made_with():
 
 
 def test_transfer_says_how_the_largest_usable_rate_moves():
-    rows = frame(summary.transfer(cells.cells(synthetic.training()), 1)).set_index("scaling")
+    rows = frame(growth.transfer(cells.cells(synthetic.training()), 1)).set_index("scaling")
     assert rows.loc["1/d_k", "shift"] == pytest.approx(0, abs=0.05)
     assert rows.loc["none", "shift"] < -0.1
     gap = np.log10(0.1 / 0.03)
@@ -471,7 +471,7 @@ def test_every_row_has_the_columns_of_its_table():
         "training_curves": summary.curves(found),
         "training_summary": summary.summaries(found, 1),
         "training_verdicts": comparisons.verdicts(found, 1),
-        "training_transfer": summary.transfer(found, 1),
+        "training_transfer": growth.transfer(found, 1),
         "training_growth": growth.growth(found, 1),
         "start_rate": comparisons.start_rate(found),
     }

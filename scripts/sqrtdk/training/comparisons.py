@@ -14,8 +14,7 @@ from sqrtdk.training import rules, windows
 from sqrtdk.training.cells import Choice, Sweep, find, halved, nearest
 from sqrtdk.training.summary import bars
 
-REFERENCE = "1/sqrt(d_k)"
-NEXT = {"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "1/d_k"}
+NEXT = {"none": rules.REFERENCE, rules.REFERENCE: "1/d_k"}
 """The rule that each of `rules.HALVED` with both halves of the repair is."""
 
 
@@ -89,10 +88,10 @@ def verdicts(all_cells: list[Sweep], seed: int) -> list[dict[str, Any]]:
     """
     limits, rows = bars(all_cells), []
     for cell in all_cells:
-        reference = find(all_cells, **{n: cell.key[n] for n in ("experiment", "d_k")}, scaling=REFERENCE)
+        reference = find(all_cells, **{n: cell.key[n] for n in ("experiment", "d_k")}, scaling=rules.REFERENCE)
         if reference is None or cell is reference:
             continue
-        base = cell.key | {"reference": REFERENCE, "n_seeds": cell.loss.shape[1]}
+        base = cell.key | {"reference": rules.REFERENCE, "n_seeds": cell.loss.shape[1]}
         base |= dict.fromkeys(("value", "reference_value", "reached"))
         ours, theirs = at_best(cell), at_best(reference)
         for name, measure in MEASURES.items():

@@ -24,7 +24,9 @@ WRONG_WIDTH = tuple(f"d_v_for_d_k(ratio={ratio})" for ratio in ("0.5", "2", "4")
 """1/√d_v in place of 1/√d_k, for values half, twice and four times as wide as keys."""
 HALVES = ("start", "rate")
 CHOICES: tuple[tuple[str, ...], ...] = ((), ("start",), ("rate",), HALVES)
-HALVED = ("none", "1/sqrt(d_k)")
+REFERENCE = "1/sqrt(d_k)"
+"""The rule that all others are held against."""
+HALVED = ("none", REFERENCE)
 """The rules around which the halves of a repair are tried."""
 SERIES = (1.0, 1.5, 2.2, 3.3, 4.7, 6.8)
 """Steps of 1.5 through a decade (the E6 series of IEC 60063)."""

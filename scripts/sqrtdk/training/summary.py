@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from sqrtdk.statistics.intervals import LEVEL
 from sqrtdk.statistics.means import geometric_interval, mean_interval
 from sqrtdk.training import windows
-from sqrtdk.training.cells import KEY, SMALLEST, Sweep, halved
+from sqrtdk.training.cells import SMALLEST, Sweep, halved
 
 USABLE = 0.9  # ASSUME
 """A rate is usable where the mean progress of its seeds is this share of the best of the experiment, or more."""
@@ -89,38 +88,3 @@ def _mean(values: np.ndarray) -> float | None:
     """Return the mean of what is known, or None."""
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else None
-
-
-def transfer(all_cells: list[Sweep], seed: int) -> list[dict[str, Any]]:
-    """Return a row for each rule of an experiment: how its best rate and largest usable rate move with the width.
-
-    shift: decimal logarithm of the largest usable rate at the widest head over that at the narrowest, where both
-    were found; its interval is a bootstrap of the seeds, widened by the gaps between the tried rates. cost: loss of
-    the widest at the best rate of the narrowest, over its own best.
-    """
-    bar, rows = bars(all_cells), []
-    names = dict.fromkeys((cell.key["experiment"], cell.key["scaling"]) for cell in all_cells)
-    for experiment, scaling in names:
-        chosen = [c for c in all_cells if (c.key["experiment"], c.key["scaling"]) == (experiment, scaling)]
-        narrow, wide = (pick(chosen, key=lambda cell: cell.key["d_k"]) for pick in (min, max))
-        if narrow is wide:
-            continue
-        ends = [windows.window(c.rates, c.progress.mean(axis=1), bar[experiment])[1] for c in (narrow, wide)]
-        shift = low = high = None
-        # False for a window that does not exist, too.
-        if all(end < math.log10(c.rates[-1]) for end, c in zip(ends, (narrow, wide), strict=True)):
-            first, second = (windows.resampled(c.rates, c.progress, bar[experiment], seed) for c in (narrow, wide))
-            least, most = second[2] - first[3], second[3] - first[2]
-            found = np.isfinite(first[2]) & np.isfinite(second[2])
-            # A window that other seeds might not have found has no end to speak of.
-            if found.mean() >= LEVEL:
-                shift, (low, high) = ends[1] - ends[0], windows.between(least[found], most[found])
-        cost = geometric_interval(wide.loss[narrow.best] / wide.loss[wide.best])
-        rows.append(
-            {name: narrow.key[name] for name in KEY[:4]}
-            | {"d_k_low": narrow.key["d_k"], "d_k_high": wide.key["d_k"], "n_seeds": narrow.loss.shape[1]}
-            | {"best_rate_low": float(narrow.rates[narrow.best]), "best_rate_high": float(wide.rates[wide.best])}
-            | {"shift": shift, "shift_low": low, "shift_high": high}
-            | {"cost": cost[0], "cost_low": cost[1], "cost_high": cost[2]}
-        )
-    return rows
