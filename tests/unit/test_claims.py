@@ -204,6 +204,29 @@ class TestNegativeControls:
         assert CLAIMS[name].decide(Results(frames, synthetic.SPECS)).verdict == expected
 
 
+class TestRates:
+    @pytest.mark.parametrize(("scaling", "choose"), [("none", "best"), ("1/sqrt(d_k)", "top")])
+    def test_no_run_has_a_part_in_the_choice_of_its_own_rate(self, scaling, choose):
+        """The luck of half of the runs at a rate that nobody would choose moves the other half to it."""
+
+        def chosen(frames) -> np.ndarray:
+            runs = training.Runs(Results(frames, {}), 64)
+            return runs.plain.best_rates().index if choose == "best" else runs.top_rates()[1].index
+
+        frames = synthetic.frames()
+        logs = frames["training"]
+        last, even = logs["learning_rate"] == logs["learning_rate"].max(), logs["seed"] % 2 == 0
+        lucky = logs.assign(
+            loss=logs["loss"].where(~(last & even & (logs["scaling"] == scaling)), 1e-4),
+            diverged=logs["diverged"] & ~last,
+        )
+        before, after = chosen(frames), chosen(frames | {"training": lucky})
+        top = logs["learning_rate"].nunique() - 1
+        assert (before < top).all()
+        np.testing.assert_array_equal(after[::2], before[::2])
+        np.testing.assert_array_equal(after[1::2], top)
+
+
 class TestMissing:
     def test_without_any_table_nothing_is_decided_and_nothing_breaks(self):
         rows = [ledger.row(one) for one in ledger.decide({}, {})]

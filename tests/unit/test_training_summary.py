@@ -148,7 +148,7 @@ def test_the_order_of_the_rows_does_not_matter():
     table = synthetic.training(n_seeds=3)
     shuffled = table.sample(frac=1, random_state=1)
     one, other = (frame(summary.summaries(cells.cells(t), 1)) for t in (table, shuffled))
-    other = other.set_index(summary.KEY).loc[one.set_index(summary.KEY).index].reset_index()
+    other = other.set_index(cells.KEY).loc[one.set_index(cells.KEY).index].reset_index()
     pd.testing.assert_frame_equal(one, other)
 
 

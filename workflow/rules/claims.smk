@@ -31,6 +31,7 @@ rule check_claims:
 rule decide_claims:
     input:
         script=script("decide_claims"),
+        text=str(SOURCE / "resources/genesis.txt"),
         tables=CLAIM_TABLES,
         shipped_training=SHIPPED_TRAINING,
     output:

@@ -1,17 +1,17 @@
 """Claims on training, decided by small models trained from scratch with the scale and without."""
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
 from sqrtdk.claims.core import Measured, Missing, Outcome, Test, Text, at_least, at_most, claim, every, under
 from sqrtdk.claims.lookup import REFERENCE, TINY, Results
 from sqrtdk.statistics import estimates
+from sqrtdk.training import cells
+from sqrtdk.training.cells import Choice, Sweep
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+RULES = ("none", REFERENCE)
 SIZE, WIDE = 64, 256
 VANISHING = 0.5
 NOT_LEARNED = 0.9
@@ -29,66 +29,69 @@ LATE = 2 / 3
 
 
 class Runs:
-    """The runs of the first experiment of this run that has both rules, at the width nearest to the one asked for."""
+    """The runs of the first experiment of this run that has both rules, at the width nearest to the one asked for.
+
+    Each half of the seeds is given the learning rate that the other half chooses.
+    """
 
     def __init__(self, results: Results, d_k: int) -> None:
         curves = results.frame("training_curves")
-        both = [set(curves.loc[curves["scaling"] == scaling, "experiment"]) for scaling in ("none", REFERENCE)]
+        both = [set(curves.loc[curves["scaling"] == scaling, "experiment"]) for scaling in RULES]
         names = [name for name in dict.fromkeys(curves["experiment"]) if all(name in names for names in both)]
         if not names:
-            raise Missing(f"training_curves: scaling = none, {REFERENCE}")
-        self.results = results
+            raise Missing(f"training_curves: scaling = {', '.join(RULES)}")
         self.at = results.row("training_curves", d_k=d_k, experiment=names[0]).at
-        self.setting = dict(experiment=names[0], d_k=self.at["d_k"][0])
+        logs = results.select("training", experiment=names[0], d_k=self.at["d_k"][0])
+        found = {cell.key["scaling"]: cell for cell in cells.cells(logs[logs["scaling"].isin(RULES)])}
+        if len(found) < len(RULES):
+            raise Missing(f"training: scaling = {', '.join(RULES)}")
+        self.plain, self.scaled = (found[scaling] for scaling in RULES)
 
-    def best_rate(self, scaling: str) -> float:
-        """Return the rate with the lowest final loss."""
-        curve = self.results.select("training_curves", scaling=scaling, **self.setting)
-        return float(curve.loc[curve["loss"].idxmin(), "learning_rate"])
+    def top_rates(self) -> tuple[Choice, Choice]:
+        """Return the largest rate, of those tried with both rules, that gets half of the way with 1/√d_k.
 
-    def top_rate(self) -> float:
-        """Return the largest rate that gets half of the way with 1/√d_k."""
-        curve = self.results.select("training_curves", scaling=REFERENCE, **self.setting)
-        working = curve.loc[curve["progress"] >= WORKS, "learning_rate"]
-        if working.empty:
-            raise Missing(f"training_curves: progress of {REFERENCE}")
-        return float(working.max())
+        As indices among the rates without the scale, and with it.
+        """
+        rates = np.intersect1d(self.plain.rates, self.scaled.rates)
+        here, there = (np.searchsorted(cell.rates, rates) for cell in (self.plain, self.scaled))
 
-    def last_rate(self, scaling: str) -> float:
-        """Return the largest rate that was tried."""
-        return float(self.results.select("training_curves", scaling=scaling, **self.setting)["learning_rate"].max())
+        def largest(progress: np.ndarray) -> int:
+            if not (progress >= WORKS).any():
+                raise Missing(f"training: progress of {REFERENCE}")
+            return int(np.flatnonzero(progress >= WORKS).max())
 
-    def final_loss(self, scaling: str, rate: float) -> Measured:
+        chosen = cells.choose(rates, self.scaled.progress[there], largest)
+        return replace(chosen, index=here[chosen.index]), replace(chosen, index=there[chosen.index])
+
+    def final_loss(self, cell: Sweep, choice: Choice) -> Measured:
         """Return the final loss as a share of that of guessing, a geometric mean over seeds."""
-        guess = self.results.row("training_curves", scaling=scaling, **self.setting).number("guess")
-        logged = self._logged(scaling, rate)
-        last = logged[logged["step"] == logged["step"].max()]
         # A run that diverged counts as guessing.
-        return self._geometric([loss / guess if loss == loss else 1.0 for loss in last["loss"]])
+        losses = np.nan_to_num(choice.of(cell.losses[..., -1]), nan=cell.guess)
+        return self._geometric(np.log(np.maximum(losses, TINY) / cell.guess))
 
-    def gradient_ratio(self, rate: float, late: bool) -> Measured:
+    def gradient_ratio(self, choices: tuple[Choice, Choice], late: bool) -> Measured:
         """Return the norm of the gradient of W_q and W_k without the scale over that with it, of equal seeds.
 
         Before the first step, or over the last third of the steps (their geometric mean).
         """
-        logs = []
-        for scaling in ("none", REFERENCE):
-            logged = self._logged(scaling, rate)
-            steps = logged["step"]
-            rows = logged[steps > LATE * steps.max()] if late else logged[steps == 0]
-            norms = rows["grad_norm_qk"].clip(lower=TINY).map(math.log)
-            logs.append(norms.groupby(rows["seed"]).mean())
-        return self._geometric([math.exp(value) for value in (logs[0] - logs[1]).dropna()])
+        plain, scaled = (
+            np.mean(np.log(np.maximum(choice.of(cell.gradient)[:, _when(cell, late)], TINY)), axis=1)
+            for cell, choice in zip((self.plain, self.scaled), choices, strict=True)
+        )
+        return self._geometric(plain - scaled)
 
-    def _logged(self, scaling: str, rate: float) -> "pd.DataFrame":
-        return self.results.select("training", scaling=scaling, learning_rate=rate, **self.setting)
-
-    def _geometric(self, values: list[float]) -> Measured:
-        if len(values) < 2:
+    def _geometric(self, logs: np.ndarray) -> Measured:
+        # Runs that diverged have no gradient.
+        logs = logs[np.isfinite(logs)]
+        if len(logs) < 2:
             raise Missing("training: two seeds")
-        log, log_se = estimates.mean(np.log(np.maximum(values, TINY)))
+        log, log_se = estimates.mean(logs)
         centre = math.exp(log)
-        return Measured(centre, centre * log_se, len(values) - 1, log=True, at=self.at)
+        return Measured(centre, centre * log_se, cells.halved(len(logs)), log=True, at=self.at)
+
+
+def _when(cell: Sweep, late: bool) -> np.ndarray:
+    return cell.steps > LATE * cell.steps[-1] if late else cell.steps == 0
 
 
 TELEMETRY = ("training", "training_curves")
@@ -113,7 +116,8 @@ VERDICTS = ("training_verdicts", "training_summary", "shipped_training_verdicts"
 )
 def first_gradient(results: Results) -> Test:
     runs = Runs(results, SIZE)
-    return at_most(runs.gradient_ratio(runs.best_rate(REFERENCE), late=False), VANISHING)
+    best = runs.plain.best_rates(), runs.scaled.best_rates()
+    return at_most(runs.gradient_ratio(best, late=False), VANISHING)
 
 
 @claim(
@@ -142,7 +146,7 @@ def first_gradient(results: Results) -> Test:
 )
 def no_progress(results: Results) -> Outcome:
     runs = Runs(results, SIZE)
-    high, own = (runs.final_loss("none", rate) for rate in (runs.top_rate(), runs.best_rate("none")))
+    high, own = (runs.final_loss(runs.plain, choice) for choice in (runs.top_rates()[0], runs.plain.best_rates()))
     return under(at_least(high, NOT_LEARNED), at_least(own, NOT_LEARNED))
 
 
@@ -191,7 +195,7 @@ def learned_factor(results: Results) -> Test:
 )
 def late_gradient(results: Results) -> Outcome:
     runs = Runs(results, SIZE)
-    late, first = (runs.gradient_ratio(runs.top_rate(), late) for late in (True, False))
+    late, first = (runs.gradient_ratio(runs.top_rates(), late) for late in (True, False))
     return under(at_most(late, VANISHING), at_most(first, VANISHING))
 
 
@@ -240,7 +244,8 @@ def width_of_values(results: Results) -> Outcome:
 )
 def scale_is_enough(results: Results) -> Outcome:
     runs = Runs(results, SIZE)
-    best, last = (runs.final_loss(REFERENCE, rate) for rate in (runs.best_rate(REFERENCE), runs.last_rate(REFERENCE)))
+    choices = runs.scaled.best_rates(), runs.scaled.last_rates()
+    best, last = (runs.final_loss(runs.scaled, choice) for choice in choices)
     return under(at_most(best, LEARNED), at_most(last, LEARNED))
 
 
@@ -262,4 +267,4 @@ def scale_is_enough(results: Results) -> Outcome:
 )
 def standstill(results: Results) -> Test:
     runs = Runs(results, WIDE)
-    return at_least(runs.final_loss("none", runs.best_rate("none")), NOT_LEARNED)
+    return at_least(runs.final_loss(runs.plain, runs.plain.best_rates()), NOT_LEARNED)

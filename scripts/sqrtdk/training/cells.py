@@ -4,15 +4,18 @@ A run's loss is the last one on held-out data; a run that diverged, or ends wors
 (`guess`), counts as guessing and is counted apart. Progress is 1 − loss/guess, from 0 to 1.
 """
 
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from sqrtdk.training.tasks import TASKS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KEY = ["experiment", "task", "optimiser", "scaling", "d_k"]
 SMALLEST = 1e-12
@@ -26,8 +29,9 @@ FIRST = 0.5
 class Sweep:
     """All runs of one rule at one width of one experiment: arrays over (rates, seeds), and steps last where logged.
 
-    loss: final losses, no worse than guessing. path: losses at all logged `steps`, (rates, seeds, steps).
-    spread: standard deviations of the logits in a row at the first and the last step, (rates, seeds, 2).
+    losses: at all logged `steps`, (rates, seeds, steps), NaN where a run had diverged.
+    gradient: norms of the gradient of W_q and W_k at these steps. spread: standard deviations of the logits in a row at
+        the first and the last of them, (rates, seeds, 2).
     alignment: final cosines of queries with the keys that they have to find; NaN where there are none.
     """
 
@@ -35,16 +39,21 @@ class Sweep:
     rates: np.ndarray
     steps: np.ndarray
     guess: float
-    path: np.ndarray
+    losses: np.ndarray
     accuracy: np.ndarray
     diverged: np.ndarray
     gradient: np.ndarray
     spread: np.ndarray
     alignment: np.ndarray
 
+    @functools.cached_property
+    def path(self) -> np.ndarray:
+        """Losses at all logged steps, (rates, seeds, steps), no worse than guessing."""
+        return np.clip(np.nan_to_num(self.losses, nan=self.guess), SMALLEST, self.guess)
+
     @property
     def loss(self) -> np.ndarray:
-        """Final losses, (rates, seeds)."""
+        """Final losses, (rates, seeds), no worse than guessing."""
         return self.path[..., -1]
 
     @property
@@ -87,12 +96,16 @@ class Sweep:
         """Choose rates by the loss."""
         return choose(self.rates, self.loss)
 
+    def last_rates(self) -> "Choice":
+        """Return the largest rate that was tried, for every seed."""
+        return choose(self.rates, self.loss, lambda means: len(means) - 1)
+
     def fastest_rates(self) -> "Choice":
         """Choose rates by the steps to the target; of equals, as where no run reaches it, by the loss."""
         return choose(self.rates, self.duration() + EQUAL * self.loss)
 
 
-def cells(training: pd.DataFrame) -> list[Sweep]:
+def cells(training: "pd.DataFrame") -> list[Sweep]:
     """Put the table of logged steps into arrays, a cell for each experiment, rule and width, in order."""
     found = []
     for key, rows in training.groupby(KEY, sort=False):
@@ -101,7 +114,7 @@ def cells(training: pd.DataFrame) -> list[Sweep]:
         shape = len(rates), len(seeds), len(steps)
         guess = TASKS[key[1]].guess()
 
-        def column(name: str, rows: pd.DataFrame = rows, shape: tuple[int, int, int] = shape) -> np.ndarray:
+        def column(name: str, rows: "pd.DataFrame" = rows, shape: tuple[int, int, int] = shape) -> np.ndarray:
             return rows[name].to_numpy(dtype=float).reshape(shape)
 
         lost = rows["diverged"].to_numpy(dtype=bool).reshape(shape)
@@ -111,10 +124,10 @@ def cells(training: pd.DataFrame) -> list[Sweep]:
                 rates,
                 steps,
                 guess,
-                np.clip(np.nan_to_num(column("loss"), nan=guess), SMALLEST, guess),
+                column("loss"),
                 np.nan_to_num(column("accuracy")[..., -1]),
                 lost[..., -1],
-                column("grad_norm_qk")[..., 0],
+                column("grad_norm_qk"),
                 column("logit_std")[..., [0, -1]],
                 column("alignment")[..., -1],
             )
@@ -146,10 +159,13 @@ class Choice:
         return values[self.index, np.arange(len(self.index))]
 
 
-def choose(rates: np.ndarray, cost: np.ndarray) -> Choice:
-    """Choose for each half of the seeds the rate with the smallest mean cost of the other; cost is (rates, seeds)."""
-    n = cost.shape[1]
-    best, even, odd = (int(part.mean(axis=1).argmin()) for part in (cost, cost[:, ::2], cost[:, 1::2]))
+def choose(rates: np.ndarray, values: np.ndarray, pick: Callable[[np.ndarray], Any] = np.argmin) -> Choice:
+    """Choose for each half of the seeds the rate that `pick` finds by the means of the other half.
+
+    values: (rates, seeds). pick: means, (rates,) -> index of a rate; of the smallest unless given.
+    """
+    n = values.shape[1]
+    best, even, odd = (int(pick(part.mean(axis=1))) for part in (values, values[:, ::2], values[:, 1::2]))
     index = np.where(np.arange(n) % 2 == 0, odd, even)
     return Choice(index, float(rates[best]), not {best, even, odd} & {0, len(rates) - 1})
 

@@ -59,7 +59,7 @@ def summaries(all_cells: list[Sweep], seed: int) -> list[dict[str, Any]]:
         steps: tuple[float | None, ...] = (None, None, None)
         if reached.all():
             steps = geometric_interval(fastest.of(cell.duration()), halved(len(best.index)))
-        gradient = geometric_interval(cell.gradient[0])
+        gradient = geometric_interval(cell.gradient[0, :, 0])
         usable = math.isfinite(ends[0])
         rows.append(
             cell.key
