@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 ENSEMBLES = ("gaussian", "rademacher", "equicorrelated", "aligned")
 WIDTHS = (1, 2, 4, 64)
-NOT_HASHED = ("run.json", "logs", "benchmarks")
+NOT_HASHED = ("run.json", "logs", "benchmarks", ".gitkeep")
 
 
 def snakemake(

@@ -255,7 +255,8 @@ def walked(copy, tmp_path_factory):
     here = folder / "sqrtdk"
     pipeline.lend_environment(here)
     for name in ("results", ".snakemake"):
-        shutil.copytree(copy / name, here / name, ignore=shutil.ignore_patterns("locks", "incomplete"))
+        ignored = shutil.ignore_patterns("locks", "incomplete")
+        shutil.copytree(copy / name, here / name, ignore=ignored, dirs_exist_ok=True)
     for path in (copy / "resources").rglob("*"):  # a file of the clone is younger than results made before it
         shutil.copystat(path, here / path.relative_to(copy))
     said = walk.sh(folder, run, ARGS=" ".join(small(folder)))
@@ -316,8 +317,8 @@ class TestCopy:
         ("file", "old", "new", "expected"),
         [
             ("scripts/sqrtdk/figures/kurtosis.py", "\nNUMBER = ", "\n\nNUMBER = ", {**FIGURES, "draw_figure": 1}),
-            ("scripts/sqrtdk/sampling/moments.py", "TRUSTED_SKEWNESS = 0.1\n", "TRUSTED_SKEWNESS = 0.2\n", None),
-            ("scripts/sqrtdk/rows/softmax.py", "SATURATED_WEIGHT = 0.99\n", "SATURATED_WEIGHT = 0.98\n", None),
+            ("scripts/sqrtdk/sampling/moments.py", "TRUSTED_SKEWNESS = 0.1", "TRUSTED_SKEWNESS = 0.2", None),
+            ("scripts/sqrtdk/rows/softmax.py", "SATURATED_WEIGHT = 0.99", "SATURATED_WEIGHT = 0.98", None),
             (f"{DICTIONARY}/scores.py", '"fourth cumulant over', '"the fourth cumulant over', DESCRIBED),
             (f"{DICTIONARY}/scores.py", "n_scores=whole(", "n_scores=number(", starts("collected", "laws") | DESCRIBED),
             ("report/styles.css", ":root {", ":root  {", RECORD),

@@ -35,7 +35,7 @@ rule collect_alternatives:
     output:
         table=citable_table("alternatives"),
     params:
-        columns=described,
+        columns=described("collect_alternatives"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_alternatives.log",

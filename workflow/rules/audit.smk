@@ -9,7 +9,7 @@ rule audit_heads:
         audit=citable_table("audit"),
     params:
         dumps=lambda wildcards: as_json(CONFIG["dumps"]),
-        columns=described,
+        columns=described("audit_heads"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/audit_heads.log",

@@ -20,7 +20,7 @@ rule write_latex:
         schema="results/summary.schema.json",
     params:
         language=CONFIG["language"],
-        columns=described,
+        columns=described("write_latex"),
         versions=versions("pandas"),
     log:
         "results/logs/write_latex.log",

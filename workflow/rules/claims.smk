@@ -13,7 +13,7 @@ rule check_claims:
     params:
         scalings=lambda wildcards: as_json([dump["scaling"] for dump in CONFIG["dumps"].values()]),
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("check_claims"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/check_claims.log",
@@ -40,7 +40,7 @@ rule decide_claims:
         ensembles=lambda wildcards: as_json(
             {name: configuration.specification(entry) for name, entry in CONFIG["ensembles"].items()}
         ),
-        columns=described,
+        columns=described("decide_claims"),
         versions=versions("scipy", "pandas"),
     log:
         "results/logs/decide_claims.log",

@@ -93,12 +93,18 @@ def code(name):
     return workflow_support.source_hash(f"{name}.py")
 
 
-def described(wildcards, input, output):
-    """One hash of the columns and types of the tables that a job reads and writes, for the parameters of its rule.
+def described(rule):
+    """One hash of the columns and types of the tables that a rule reads and writes, for its parameters.
 
-    The program finds them at run time, so that an edit of what a column means starts no job again.
+    The program finds them at run time, so that an edit of what a column means starts no job again. The rule is named:
+    Snakemake takes a parameter that is made from `input` or `output` for no reason to run again.
     """
-    return workflow_support.columns_hash([*input, *output])
+
+    def columns(wildcards):
+        made = getattr(rules, rule)
+        return workflow_support.columns_hash(file for file in (*made.input, *made.output) if isinstance(file, str))
+
+    return columns
 
 
 def figure_script(wildcards):

@@ -13,7 +13,7 @@ rule sample_typical_rows:
         scalings=as_json(CONSTANT_SCALINGS),
         n_logits=CONFIG["example_rows"],
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("sample_typical_rows"),
         versions=versions("numpy"),
     log:
         "results/logs/sample_typical_rows.log",
@@ -36,7 +36,7 @@ rule simulate_worked_example:
     params:
         n_rows=CONFIG["example_rows"],
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("simulate_worked_example"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_worked_example.log",
@@ -59,7 +59,7 @@ rule count_tiny_gradients:
     params:
         n_rows=CONFIG["example_rows"],
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("count_tiny_gradients"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/count_tiny_gradients.log",

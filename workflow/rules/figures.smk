@@ -30,7 +30,7 @@ rule draw_figure:
         json="results/drawn/fig-{figure}.json",
     params:
         target=CONFIG["figure_target"],
-        columns=described,
+        columns=lambda wildcards: workflow_support.columns_hash(figure_tables(wildcards)),
         labels=lambda wildcards: as_json(configuration.labels(CONFIG)),
         versions=versions("numpy", "scipy", "pandas", "matplotlib", "seaborn", "pypdf"),
     log:

@@ -13,7 +13,7 @@ rule fit_variance_laws:
         local_exponents="results/local_exponents.csv",
     params:
         tail_d_k=CONFIG["tail_d_k"],
-        columns=described,
+        columns=described("fit_variance_laws"),
         versions=versions("numpy", "scipy", "pandas"),
     log:
         "results/logs/fit_variance_laws.log",

@@ -11,7 +11,7 @@ rule simulate_normalisers:
     params:
         seed=CONFIG["seed"],
         n_logits=CONFIG["softmax_logits"],
-        columns=described,
+        columns=described("simulate_normalisers"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_normalisers.log",

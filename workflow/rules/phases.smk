@@ -14,7 +14,7 @@ rule map_phases:
         entropy_scale="results/entropy_scale.csv",
     params:
         scalings=as_json(CONSTANT_SCALINGS),
-        columns=described,
+        columns=described("map_phases"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/map_phases.log",
@@ -37,7 +37,7 @@ rule sample_attention_maps:
         maps="results/attention_maps.csv",
     params:
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("sample_attention_maps"),
         versions=versions("numpy"),
     log:
         "results/logs/sample_attention_maps.log",

@@ -13,7 +13,7 @@ rule simulate_planted_key:
         scalings=as_json(CONSTANT_SCALINGS),
         n_others=CONFIG["example_rows"],
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("simulate_planted_key"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_planted_key.log",

@@ -35,7 +35,7 @@ rule collect_random_energy:
         curves="results/random_energy_curves.csv",
         ranges="results/asymptotic_ranges.csv",
     params:
-        columns=described,
+        columns=described("collect_random_energy"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_random_energy.log",

@@ -61,7 +61,7 @@ rule render_report:
     params:
         title=lambda wildcards: CONFIG["title"],
         language=CONFIG["language"],
-        columns=described,
+        columns=described("render_report"),
         versions=versions("pandas", "jinja2"),
     log:
         "results/logs/render_report.log",

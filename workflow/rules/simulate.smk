@@ -60,7 +60,7 @@ rule collect_moments:
         score_histograms="results/score_histograms.csv",
         real_heads=citable_table("real_heads"),
     params:
-        columns=described,
+        columns=described("collect_moments"),
         cells=as_json(WIDTHS),
         dumps=as_json(list(CONFIG["dumps"])),
     log:

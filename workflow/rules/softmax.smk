@@ -74,7 +74,7 @@ rule collect_softmax:
     params:
         cells=as_json(SOFTMAX_WIDTHS),
         exact=lambda wildcards: as_json(EXACT_ROWS),
-        columns=described,
+        columns=described("collect_softmax"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_softmax.log",

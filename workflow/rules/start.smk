@@ -12,7 +12,7 @@ rule simulate_initialisation:
     params:
         n_draws=CONFIG["weight_draws"],
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("simulate_initialisation"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_initialisation.log",
@@ -35,7 +35,7 @@ rule simulate_depth:
     params:
         n_stacks=N_STACKS,
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("simulate_depth"),
         versions=versions("numpy"),
     log:
         "results/logs/simulate_depth.log",
@@ -60,7 +60,7 @@ rule simulate_rounding:
         # Every logit is rounded many times over.
         n_logits=CONFIG["softmax_logits"] // 2,
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("simulate_rounding"),
         versions=versions("numpy", "scipy", "ml_dtypes"),
     log:
         "results/logs/simulate_rounding.log",

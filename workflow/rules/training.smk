@@ -37,7 +37,7 @@ rule collect_training:
         training="results/training.csv",
         start="results/training_start.csv",
     params:
-        columns=described,
+        columns=described("collect_training"),
         trained=as_json(TRAINED),
     log:
         "results/logs/collect_training.log",
@@ -66,7 +66,7 @@ rule summarise_training:
         start_rate=citable_table("start_rate"),
     params:
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("summarise_training"),
         versions=versions("numpy", "scipy", "pandas"),
     log:
         "results/logs/summarise_training.log",

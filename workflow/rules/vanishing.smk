@@ -11,7 +11,7 @@ rule compare_gradients:
         crossings=citable_table("gradient_crossovers"),
         decomposition="results/gradient_decomposition.csv",
     params:
-        columns=described,
+        columns=described("compare_gradients"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/compare_gradients.log",

@@ -204,8 +204,21 @@ def _square(sign: str) -> bool:
 def _longest(tex: str) -> float:
     """Return the width of the longest piece that is not broken between lines; a formula is one.
 
-    A line may end after any Chinese sign but not beside a punctuation mark, so that two of them count as one piece.
+    A line may end between two Chinese signs but not beside a punctuation mark, so that two of them count as one piece.
+    The space after one is not printed, so that a word that follows it stays with it.
     """
     whole = re.sub(r"\$[^$]*\$", lambda match: match[0].replace(" ", ""), tex)
-    whole = "".join(f" {sign}{sign} " if _square(sign) and sign.isalpha() else sign for sign in whole)
-    return max(map(_length, re.split(rf" |{re.escape(_BREAK)}", whole)))
+    pieces, last = [""], ""
+    for sign in whole.replace(_BREAK, " "):
+        if sign == " " and _chinese(last):
+            continue
+        if sign == " " or (_chinese(sign) and _chinese(last)):
+            pieces.append("")
+        pieces[-1] += sign.strip()
+        last = sign
+    two = 2 * max((_length(sign) for sign in whole if _chinese(sign)), default=0)
+    return max(two, *map(_length, pieces))
+
+
+def _chinese(sign: str) -> bool:
+    return sign.isalpha() and _square(sign)
