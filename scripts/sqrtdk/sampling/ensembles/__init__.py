@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from sqrtdk.sampling.ensembles.base import REGISTRY, Ensemble, Exact, SpecError, SpecProblem
-from sqrtdk.sampling.ensembles.iid import Iid
 from sqrtdk.sampling.parameters import Parameter, listed, nearest_name
 
 __all__ = ["Ensemble", "Exact", "Parameter", "SpecProblem", "SpecError", "build", "families"]
@@ -58,14 +57,14 @@ def build(spec: object) -> Ensemble:
     name = spec["family"]
     if family := _find(name):
         return family(**_read(family.parameters(), spec))
-    from sqrtdk.sampling.ensembles import scipy_families
+    from sqrtdk.sampling.ensembles import iid, scipy_families
 
     known = [*families(), *scipy_families.distributions()]
     if name not in known:
         allowed = f"a built-in family ({listed(families())}) or a continuous distribution of scipy.stats"
         raise SpecError([SpecProblem("family", name, allowed, nearest_name(name, known))])
     shapes = scipy_families.shape_parameters(name)
-    values = _read((*shapes, *Iid.parameters()), spec)
+    values = _read((*shapes, *iid.Iid.parameters()), spec)
     own = {shape.name: values.pop(shape.name) for shape in shapes}
     return scipy_families.build(name, own, values)
 
