@@ -1,5 +1,6 @@
 """The training run that ships: its tables are those that the code writes, of the configuration that it names."""
 
+import itertools
 import json
 import math
 
@@ -8,7 +9,7 @@ import pytest
 import ship_training
 from ship_training import ROOT
 from sqrtdk.results import reading
-from sqrtdk.training import rules
+from sqrtdk.training import rules, tasks
 
 FOLDER = ROOT / "resources/training"
 
@@ -57,10 +58,14 @@ def test_every_rule_has_its_verdicts(made_of):
         assert row["low"] <= row["estimate"] <= row["high"]
 
 
-def test_no_end_is_known_better_than_its_gap_between_rates():
-    for row in rows("training_transfer"):
-        if row["shift"] is not None:
-            assert row["shift_high"] - row["shift_low"] > 0.5
+def test_no_end_is_known_better_than_its_gap_between_rates(made_of):
+    known = [row for row in rows("training_transfer") if row["shift"] is not None]
+    assert known != []
+    for row in known:
+        tried = rules.rates(made_of["training"][row["experiment"]], row["scaling"])
+        gap = min(math.log10(high / low) for low, high in itertools.pairwise(tried))
+        # An end at either width.
+        assert row["shift_high"] - row["shift_low"] > 1.99 * gap
     for row in rows("training_summary"):
         if row["open_below"] or row["open_above"]:
             assert row["window_high"] == math.inf
@@ -71,13 +76,25 @@ def test_no_best_rate_is_at_an_edge():
         assert {row["interior"] for row in rows(name)} == {True}, name
 
 
-def test_the_halves_are_there_at_three_widths_with_their_intervals():
-    found = [row for row in rows("start_rate") if (row["experiment"], row["measure"]) == ("recall", "loss")]
-    assert sorted({row["d_k"] for row in found}) == [16, 64, 256]
-    assert len(found) == 4 * 2 * 3
+@pytest.mark.parametrize(
+    ("experiment", "widths"), [("recall", [16, 64, 256]), ("recall_sgd", [16, 64, 256]), ("induction", [64])]
+)
+def test_the_halves_are_there_with_their_intervals(experiment, widths):
+    found = [row for row in rows("start_rate") if (row["experiment"], row["measure"]) == (experiment, "loss")]
+    assert sorted({row["d_k"] for row in found}) == widths
+    assert len(found) == 4 * 2 * len(widths)
     assert all(row["low"] < row["estimate"] < row["high"] for row in found)
     both = {row["trained_as"] for row in found if row["start"] and row["rate"]}
     assert both == {"1/sqrt(d_k)", "1/d_k"}
+
+
+def test_both_optimisers_and_all_tasks_are_there(made_of):
+    assert {entry["optimiser"] for entry in made_of["training"].values()} >= {"adam", "sgd"}
+    assert {entry["task"] for entry in made_of["training"].values()} == set(tasks.names())
+
+
+def test_it_was_made_within_its_budget(made_of):
+    assert sum(made_of["cpu_seconds"].values()) < 6 * 3600
 
 
 def test_time_is_summed_by_experiment(tmp_path):
