@@ -1,4 +1,4 @@
-"""Given attention heads: their facts, the audit that judges them, capture and monitor in a forward pass.
+"""Given attention heads: files of them, their facts, the audit that judges, capture and monitor in a forward pass.
 
 It knows the rooms up to `variants`.
 """

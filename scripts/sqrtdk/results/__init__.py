@@ -1,4 +1,4 @@
-"""The files of a run: what each is, and how it is read and written.
+"""The files of a run: what each and each of its columns means (`dictionary`), and how they are read and written.
 
 It knows no other room.
 """

@@ -1,4 +1,4 @@
-"""Small models on an exact backward pass: tasks, scale rules inside a model, runs and what they show.
+"""Small models on an exact backward pass: tasks, the effect of a scale rule inside a model, runs and what they show.
 
 It knows the rooms up to `variants`.
 """
