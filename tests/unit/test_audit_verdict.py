@@ -65,6 +65,7 @@ class TestScales:
         [
             *("-1", "nan", "inf", "1/0", "1/sqrt(width)", "qk_norm", "", "__import__('os')"),
             *("1e31", "1e-31", "1e300", "1/1e31", "fixed_width(width=1e80)"),
+            *("sqrt((0-1)**0.5)", "log((1-2)**0.5)", "(1-2)**0.5"),
         ],
     )
     def test_what_is_no_scale_is_refused(self, text):

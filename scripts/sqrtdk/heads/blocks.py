@@ -11,11 +11,10 @@ import numpy as np
 from sqrtdk.heads import masks
 from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.findings import BUG, NOTE, Finding
+from sqrtdk.heads.limits import ABSURD, HALF_MAXIMUM, IN_SCORES
 from sqrtdk.heads.regression import TRUSTED, slope_of
-from sqrtdk.heads.tally import HALF_MAXIMUM, Block
+from sqrtdk.heads.tally import Block
 
-ABSURD = 1e30
-"""Larger numbers are no activations, and their powers would overflow."""
 WEIGHTS_SUM = 0.02
 """How far from 1 rows of weights may be: bfloat16 rounds each weight by up to 0.4 %."""
 ROWS_OF_WEIGHTS = 0.9
@@ -274,7 +273,7 @@ def _read_scores(
     """Return the scores, with what float16 could not hold put right, where they were not masked, and are known."""
     scores = arrays.given
     known = allowed & np.isfinite(scores)
-    low = known & (scores <= masks.IN_SCORES)
+    low = known & (scores <= IN_SCORES)
     own = np.ones(scores.shape, bool)
     read = allowed & ~np.isnan(scores) & ~np.isposinf(scores)
     found = masks.from_scores(scores[read])
@@ -347,7 +346,7 @@ def _with_bias(block: Block, arrays: Arrays, told: set[str]) -> Block:
         # Scores that were masked had the whole mask added, which the bias is from.
         assert arrays.mask is not None
         forbidden = ~np.broadcast_to(masks.as_allowed(arrays.mask), use.shape)
-        inside = bool(forbidden.any() and (arrays.given[forbidden] <= masks.IN_SCORES).all())
+        inside = bool(forbidden.any() and (arrays.given[forbidden] <= IN_SCORES).all())
     if inside:
         told.add("finite numbers of the mask are in the scores already")
         return block

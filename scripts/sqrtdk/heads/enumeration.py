@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from sqrtdk.heads.limits import ABSURD
 from sqrtdk.results.picking import ENUMERATED
 from sqrtdk.statistics.estimates import jackknife_error
 
 REASON = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
-ABSURD = 1e30
-"""Larger numbers are no activations, and their powers would overflow."""
 RUNS = 21
 """Runs of consecutive tokens that are left out in turn: neighbours are alike, so single tokens tell too little."""
 

@@ -52,7 +52,7 @@ def formula(text: str) -> Callable[..., float]:
             found = _evaluate(tree, known | dict.fromkeys(LAYER, float(layer)))
         except (ZeroDivisionError, OverflowError):
             return math.inf
-        except ValueError:
+        except (ValueError, TypeError):  # TypeError: of a complex number, which a root of a negative one is
             return math.nan
         return found if isinstance(found, float) else math.nan
 

@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.limits import ADDITIVE, IN_SCORES
 from sqrtdk.heads.reading import Tensor, tensors
 
-ADDITIVE = -9000.0
-"""An additive mask at or below this forbids: −10⁴ is the mildest in use, and bfloat16 rounds it to −9984."""
-IN_SCORES = -5000.0
-"""The same for scores that were given with their mask added, where −10⁴ stands beside a score: if a gap is below."""
 CHOICES = ("auto", "causal")
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.heads.findings import Finding
+from sqrtdk.heads.limits import HALF_MAXIMUM
 
 PIECE = 2**15
 """Scores that are held at once: few enough for a processor's cache, which makes it twice as fast."""
-HALF_MAXIMUM = 65504.0
-"""Largest number of float16."""
 EXP_HALF = math.log(HALF_MAXIMUM)
 """From here on exp overflows in float16, where no maximum is subtracted first."""
 SATURATED = 0.99

@@ -10,13 +10,11 @@ import torch
 from sqrtdk.heads.calls import Call, Capture
 from sqrtdk.heads.capture.expected import expected_scale, width_of_model
 from sqrtdk.heads.capture.places import Places
-from sqrtdk.heads.capture.scales import MASKED, gain_of, measured_scale
+from sqrtdk.heads.capture.scales import gain_of, measured_scale
 from sqrtdk.heads.capture.wanted import Wanted
 from sqrtdk.heads.capture.watching import Projection, Seen
+from sqrtdk.heads.limits import ADDITIVE, HALF_MAXIMUM, IN_SCORES
 
-HALF_MAXIMUM = 65504.0
-FORBIDS = -9000.0
-"""An additive mask at or below this is a truth value: −10⁴ is the mildest in use, and bfloat16 rounds it to −9984."""
 AGREES = 1e-2
 """How far a measured scale may be from the one that attention was given: low precision rounds the scores."""
 HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
@@ -53,7 +51,7 @@ class Keeper:
         mask, causal, positions = _plain_mask(mask, seen.causal, n, m)
         # A mask that softmax saw and nobody was handed is in the logits.
         if logits is not None and seen.options is None and not more:
-            mask, causal, positions = _plain_mask(logits > MASKED, False, n, m)
+            mask, causal, positions = _plain_mask(logits > IN_SCORES, False, n, m)
         rows = self._rows(n)
         heads = self._heads(n_heads)
         k = ungrouped(k, n_heads)
@@ -201,7 +199,7 @@ def _plain_mask(
         if mask.shape[axis] > 1 and torch.equal(mask, first.expand_as(mask)):
             mask = first
     if mask.dtype != torch.bool:
-        allowed = mask > FORBIDS
+        allowed = mask > ADDITIVE
         if not torch.where(allowed, mask, 0.0).any():
             mask = allowed
     if mask.dtype != torch.bool:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import torch
 
 from sqrtdk.heads.capture.watching import Projection
+from sqrtdk.heads.limits import IN_SCORES
 
 ROWS = 32
 """Queries from which a scale is measured; it is one number."""
 SEQUENCES = 4
-MASKED = -5000.0
 EXPLAINED = 0.999
 """Share of the logits' variance within rows that q·k has to explain, for the slope to be the scale."""
 STEADY = 2e-3
@@ -40,14 +40,14 @@ def measured_scale(
     q, z = q[some, :, rows].double(), logits[some, :, rows].double()
     k = k[some].double().repeat_interleave(q.shape[1] // k.shape[1], dim=1)
     x = q @ k.mT
-    allowed = z > MASKED
+    allowed = z > IN_SCORES
     if mask is not None:
         part = (mask if mask.shape[2] == 1 else mask[:, :, rows])[some]
         if mask.dtype == torch.bool:
             allowed = allowed & part
         else:
-            allowed = allowed & (part > MASKED)
-            z = z - torch.where(part > MASKED, part, 0.0)
+            allowed = allowed & (part > IN_SCORES)
+            z = z - torch.where(part > IN_SCORES, part, 0.0)
     if cap:
         # A row whose maximum was subtracted first cannot be told from here; a cap and sinks do not come together.
         z = cap * torch.atanh((z / cap).clamp(-1 + 1e-6, 1 - 1e-6))
