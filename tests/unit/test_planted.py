@@ -12,6 +12,7 @@ from scipy import integrate, special, stats
 from sqrtdk.figures.catalogue import load
 from sqrtdk.studies import planted_key
 from sqrtdk.studies.planted_key import retrieval_law, weight_law
+from sqrtdk.theory import gaussian_rows
 from sqrtdk.words import numbers
 
 
@@ -31,7 +32,7 @@ def test_two_keys_are_one_logistic_integral(d_k, rho, factor):
 def test_three_keys_are_a_double_sum():
     """With two other keys and ρ = 1, p* is averaged over both of their logits directly."""
     d_k, factor = 16, 0.25
-    norm, share = planted_key.norm_nodes(d_k, 0.1)
+    norm, share = gaussian_rows.norm_nodes(d_k, 0.1)
     g = np.linspace(-9, 9, 301)
     density = stats.norm.pdf(g) * (g[1] - g[0])
     total = 0.0
@@ -85,7 +86,7 @@ def test_steps_are_fine_enough(monkeypatch, d_k, rho, factor):
 
 
 def test_nodes_are_those_of_the_chi_law():
-    norm, share = planted_key.norm_nodes(64, planted_key.NORM_STEP)
+    norm, share = gaussian_rows.norm_nodes(64, planted_key.NORM_STEP)
     assert share @ norm**2 == pytest.approx(64, rel=1e-10)
     assert share @ norm == pytest.approx(stats.chi.mean(64), rel=1e-10)
 

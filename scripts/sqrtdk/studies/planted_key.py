@@ -18,7 +18,7 @@ from scipy import special
 
 from sqrtdk.sampling import streams
 from sqrtdk.statistics import estimates
-from sqrtdk.theory import random_energy
+from sqrtdk.theory import gaussian_rows, random_energy
 from sqrtdk.theory.asymptotics import critical_spread
 from sqrtdk.variants.notation import parse
 
@@ -30,8 +30,6 @@ SIMULATED = tuple(4**p for p in range(2, 8))
 N_QUERIES = 64
 """Rows of a block, which share the other keys."""
 MIN_BLOCKS, MAX_BLOCKS = 24, 128
-REACH = 5.4
-"""The norm of the query is integrated over √(d_k − 1) ± REACH, outside of which lies less than 1e-12."""
 NORM_STEP = 0.2
 STEP = 0.5
 """Trapezoidal steps of ‖q‖ (finer where the logits are wide) and of u: relative errors are below 1e-6."""
@@ -62,35 +60,26 @@ class Power:
         return 1 + math.exp(low)
 
 
-def norm_nodes(d_k: int, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return values of ‖q‖ on an even grid and their weights under χ(d_k), for d_k >= 2."""
-    centre = math.sqrt(d_k - 1)
-    norm = centre + np.arange(-REACH, REACH + step, step)
-    norm = norm[norm > 0]
-    weight = np.exp((d_k - 1) * np.log(norm / centre) - (norm**2 - centre**2) / 2)
-    return norm, weight / weight.sum()
-
-
 def weight_law(d_k: int, rho: float, factor: float) -> Power:
     """Return the mean softmax weight of the planted key as a function of the number of keys."""
     weights, logs = [], []
     # The weight passes from 0 to 1 within a few units of the logit cρ‖q‖².
-    norms = norm_nodes(d_k, NORM_STEP / max(1.0, factor * math.sqrt(d_k) / 4))
+    norms = gaussian_rows.norm_nodes(d_k, NORM_STEP / max(1.0, factor * math.sqrt(d_k) / 4))
     for norm, share in zip(*norms, strict=True):
         spread = factor * norm
         own = spread * math.sqrt(max(1 - rho**2, 0.0))
         u = np.arange(-5.0 - 8 * own, 45.0 + 8 * own, STEP)
         # E a* e^{−a*} is that of one logit of standard deviation `own`, moved to its mean.
-        first = random_energy.inner(u, own)[2][0][0]
+        first = random_energy.moments(u, own)[0][0]
         weights.append(share * STEP * first)
-        logs.append(random_energy.inner(u + spread * rho * norm, spread)[0])
+        logs.append(random_energy.log_phi(u + spread * rho * norm, spread)[0])
     weight = np.concatenate(weights)
     return Power(weight / weight.sum(), np.concatenate(logs))
 
 
 def retrieval_law(d_k: int, rho: float) -> Power:
     """Return the probability that the planted key has the largest weight, the same for every scale factor."""
-    norm, share = norm_nodes(d_k, NORM_STEP)
+    norm, share = gaussian_rows.norm_nodes(d_k, NORM_STEP)
     g = np.arange(-8.0, 8.0 + NORM_STEP, NORM_STEP) if rho < 1 else np.zeros(1)
     normal = np.exp(-(g**2) / 2)
     score = rho * norm[:, None] + math.sqrt(max(1 - rho**2, 0.0)) * g

@@ -16,6 +16,8 @@ from sqrtdk.theory.random_energy import MAX_SPREAD
 
 NEGLIGIBLE = 1e-12
 """Probability that the quadrature over a chi-square leaves out on either side."""
+NORM_REACH = 5.4
+"""The norm of the query is integrated over √(d_k − 1) ± NORM_REACH, outside of which lies less than 1e-12."""
 AveragesOf = Callable[[str, np.ndarray], np.ndarray]
 """The name of a column of `random_energy.Averages` and spreads, any shape -> that average at each."""
 
@@ -58,6 +60,15 @@ def chi_square(dof: float) -> tuple[np.ndarray, np.ndarray]:
     log_weight = a * y - np.exp(y)
     weight = np.exp(log_weight - log_weight.max())
     return 2 * np.exp(y), weight / weight.sum()
+
+
+def norm_nodes(d_k: int, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return values of ‖q‖ on an even grid and their weights under χ(d_k), for d_k >= 2."""
+    centre = math.sqrt(d_k - 1)
+    norm = centre + np.arange(-NORM_REACH, NORM_REACH + step, step)
+    norm = norm[norm > 0]
+    weight = np.exp((d_k - 1) * np.log(norm / centre) - (norm**2 - centre**2) / 2)
+    return norm, weight / weight.sum()
 
 
 def standard_normal(d_k: float) -> Mixture:

@@ -10,6 +10,7 @@ None of the averages below cancels, from uniform to one-hot rows.
 """
 
 import csv
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,14 +49,47 @@ class Averages:
 
 def averages(n_keys: int, spread: float) -> Averages:
     """Integrate the averages of a row of `n_keys` >= 1 keys whose logits have standard deviation `spread` >= 0."""
-    n, s = n_keys, float(spread)
-    if s == 0 or n == 1:
-        share = 1 / n
-        trace = 1 - share
-        return Averages(share, share**2, share * trace, trace, float(np.log(n)), float(np.log(n)), share * trace)
-    step = max(STEP, STEP_PER_SPREAD * s)
-    u = np.arange(-9.5 * s - 7, 9.5 * s + np.log(n) + 45, step)
-    log_phi, excess, moments = inner(u, s)
+    s = float(spread)
+    if s == 0 or n_keys == 1:
+        return _uniform(n_keys)
+    u = _grid(n_keys, s)
+    return _integrated(n_keys, s, u, *inner(u, s))
+
+
+def averages_of_each(n_keys: Sequence[int], spread: float) -> list[Averages]:
+    """Return `averages` for each number of keys, to rounding: what takes the time is the same for all."""
+    s = float(spread)
+    if s == 0:
+        return [_uniform(n) for n in n_keys]
+    widest = _grid(max(n_keys), s)
+    log_phi, excess, (first, second, third) = inner(widest, s)
+    found = []
+    for n in n_keys:
+        u = _grid(n, s)
+        m, x, xx = (tuple(part[: len(u)] for part in parts) for parts in (first, second, (third,)))
+        found.append(_integrated(n, s, u, log_phi[: len(u)], excess[: len(u)], (m, x, *xx)))
+    return found
+
+
+def _uniform(n: int) -> Averages:
+    share = 1 / n
+    trace = 1 - share
+    return Averages(share, share**2, share * trace, trace, float(np.log(n)), float(np.log(n)), share * trace)
+
+
+def _grid(n: int, s: float) -> np.ndarray:
+    """Return the points u of the outer sum, of which fewer keys have the first."""
+    return np.arange(-9.5 * s - 7, 9.5 * s + np.log(n) + 45, _step(s))
+
+
+def _step(s: float) -> float:
+    return max(STEP, STEP_PER_SPREAD * s)
+
+
+def _integrated(
+    n: int, s: float, u: np.ndarray, log_phi: np.ndarray, excess: np.ndarray, moments: tuple[Any, ...]
+) -> Averages:
+    step = _step(s)
     (m1, m2, m3), (x1, x2), xx2 = moments
 
     def integral(product: np.ndarray, others: int) -> float:
@@ -89,39 +123,59 @@ def averages(n_keys: int, spread: float) -> Averages:
 
 def inner(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
     """Return on the grid u: ln φ, ln φ + e^{−u}, and with x = ln a the E a^k e^{−a}, E x a^k e^{−a}, E x² a² e^{−a}."""
+    return *log_phi(u, s), moments(u, s)
+
+
+def log_phi(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return ln φ and ln φ + e^{−u}, the first two of `inner`."""
     with np.errstate(under="ignore", over="ignore", invalid="ignore", divide="ignore"):
         t = np.exp(-u)
         if s < SMALL_SPREAD:
-            g, weight = special.roots_hermitenorm(NODES)
-            weight = weight / weight.sum()
-            a = np.exp(s * g - u[:, None])
-            x = s * g - u[:, None]
-            first, second, third = (np.exp(k * x - a) for k in (1, 2, 3))
-            moments = (
-                (first @ weight, second @ weight, third @ weight),
-                ((x * first) @ weight, (x * second) @ weight),
-                (x * x * second) @ weight,
-            )
+            g, weight = _hermite()
             # φ e^t − 1 as an average of small terms.
             ratio = np.expm1(-t[:, None] * np.expm1(s * g)) @ weight
             excess = np.log1p(ratio)
-            log_phi = np.where(np.isfinite(excess), excess - t, np.log(np.exp(-a) @ weight))
-            return np.maximum(log_phi, -1e300), np.where(np.isfinite(excess), excess, 1e300), moments
-        x = np.arange(-45.0, 4.4, STEP)
+            log = np.where(np.isfinite(excess), excess - t, np.log(np.exp(-np.exp(s * g - u[:, None])) @ weight))
+            return np.maximum(log, -1e300), np.where(np.isfinite(excess), excess, 1e300)
+        x, where = _logits(u, s)
         slope = np.exp(x - np.exp(x))
-        where = (x + u[:, None]) / s
         # By parts: E F(z − u) = ∫ F'(x) P(z − u > x) dx with F = 1 − e^{−e^x}; neither tail is a difference.
         low = special.ndtr(where) @ slope * STEP
         high = special.ndtr(-where) @ slope * STEP
-        log_phi = np.where(high < 0.5, np.log1p(-np.minimum(high, 0.6)), np.log(low))
-        density = np.exp(-0.5 * where**2) / (s * np.sqrt(2 * np.pi))
-        first, second, third = (np.exp(k * x - np.exp(x)) * STEP for k in (1, 2, 3))
-        moments = (
-            (density @ first, density @ second, density @ third),
-            (density @ (x * first), density @ (x * second)),
-            density @ (x * x * second),
-        )
-        return np.maximum(log_phi, -1e300), log_phi + t, moments
+        log = np.where(high < 0.5, np.log1p(-np.minimum(high, 0.6)), np.log(low))
+        return np.maximum(log, -1e300), log + t
+
+
+def moments(u: np.ndarray, s: float) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray]:
+    """Return the E a^k e^{−a}, E x a^k e^{−a} and E x² a² e^{−a}, the third of `inner`."""
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
+        if s < SMALL_SPREAD:
+            g, density = _hermite()
+            x = s * g - u[:, None]
+            a = np.exp(x)
+            first, second, third = (np.exp(k * x - a) for k in (1, 2, 3))
+            products = (first, second, third, x * first, x * second, x * x * second)
+            m1, m2, m3, x1, x2, xx2 = (product @ density for product in products)
+        else:
+            x, where = _logits(u, s)
+            density = np.exp(-0.5 * where**2) / (s * np.sqrt(2 * np.pi))
+            first, second, third = (np.exp(k * x - np.exp(x)) * STEP for k in (1, 2, 3))
+            products = (first, second, third, x * first, x * second, x * x * second)
+            m1, m2, m3, x1, x2, xx2 = (density @ product for product in products)
+        return (m1, m2, m3), (x1, x2), xx2
+
+
+@functools.cache
+def _hermite() -> tuple[np.ndarray, np.ndarray]:
+    """Return points and weights, of sum 1, of a sum over a standard normal number."""
+    g, weight = special.roots_hermitenorm(NODES)
+    return g, weight / weight.sum()
+
+
+def _logits(u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values x of z − u that are summed over, and z in standard deviations at each u."""
+    x = np.arange(-45.0, 4.4, STEP)
+    return x, (x + u[:, None]) / s
 
 
 MAX_SPREAD = 16384.0
