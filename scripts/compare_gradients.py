@@ -8,8 +8,11 @@ from sqrtdk.results.writing import write_table
 from sqrtdk.studies import crossovers
 
 
-def compare_gradients(magnitude: Path, distribution: Path, crossings: Path, decomposition: Path):
-    """Write one table of crossovers and one of the factors of the ratio of root mean squares."""
+def compare_gradients(magnitude: Path, distribution: Path, standard: list, crossings: Path, decomposition: Path):
+    """Write one table of crossovers and one of the factors of the ratio of root mean squares.
+
+    `standard` names the ensembles whose logits are those of standard normal q and k.
+    """
     gradients, sizes = rows(magnitude), {}
     for measure in ("grad_logits", "grad_query"):
         for row in gradients:
@@ -20,7 +23,7 @@ def compare_gradients(magnitude: Path, distribution: Path, crossings: Path, deco
         if (row["measure"], row["statistic"]) == ("jacobian_frobenius", "quantile_0.5"):
             _add(sizes, row, "jacobian_frobenius", "median", row["estimate"], row["se"])
     order = {name: position for position, name in enumerate(dict.fromkeys(row["ensemble"] for row in gradients))}
-    found = crossovers.crossovers(sizes)
+    found = crossovers.crossovers(sizes, standard)
     found.sort(key=lambda row: (order[row["ensemble"]], row["n_keys"], crossovers.MEASURES.index(row["measure"])))
     write_table(crossings, found)
     write_table(decomposition, crossovers.decomposition(gradients))

@@ -1,11 +1,12 @@
 """At which d_k the unscaled gradient falls below the scaled one, and what of their ratio is the scale factor itself."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from sqrtdk.statistics import crossings
 from sqrtdk.statistics.intervals import t_quantile_by_series
 from sqrtdk.theory import asymptotics
 from sqrtdk.variants.notation import parse
@@ -15,47 +16,24 @@ MEASURES = ("jacobian_frobenius", "grad_logits", "grad_query")
 QUANTITIES = ("median", "rms")
 
 
-def crossing(d_k: Iterable[int], log_ratio: Iterable[float], se: Iterable[float], width: float) -> dict[str, Any]:
+def crossing(d_k: Sequence[int], log_ratio: Sequence[float], se: Sequence[float], width: float) -> dict[str, Any]:
     """Return where a ratio that depends on d_k falls below 1 for good: d_k_star, ci_low, ci_high, or the reason.
 
-    Between neighbouring widths the logarithm of the ratio is taken to be linear in √d_k, as that of the median is once
-    the rows are frozen. The interval comes from both errors through the slope.
+    Between the widths its logarithm is a cubic in that of d_k; the interval holds what is not known of it.
 
     Args:
         d_k: widths in ascending order. log_ratio, se: of independent estimates.
         width: standard errors in half a 95 % interval.
     """
-    x, y, error = np.sqrt(np.array([*d_k], float)), np.array([*log_ratio]), np.array([*se])
-    nowhere = dict.fromkeys(("d_k_star", "ci_low", "ci_high"))
-    above = np.flatnonzero(~(y < 0))
-    if not len(above):
-        return nowhere | {"reason": "below at every width"}
-    i = int(above[-1])
-    if i == len(y) - 1:
-        return nowhere | {"reason": "not below at the largest width"}
-    if y[i] == 0 and i == 0:
-        return nowhere | {"reason": "below from the second width on"}
-    share = y[i] / (y[i] - y[i + 1])
-    star = x[i] + share * (x[i + 1] - x[i])
-    reach = width * math.hypot((1 - share) * error[i], share * error[i + 1]) * (x[i + 1] - x[i]) / (y[i] - y[i + 1])
-    return {
-        "d_k_star": float(star**2),
-        "ci_low": float(max(star - reach, 0.0) ** 2),
-        "ci_high": float((star + reach) ** 2),
-        "reason": None,
-    }
-
-
-def frozen_crossover(n_keys: int) -> float:
-    """Return d_k* of the median of ‖J‖_F from its law once frozen, 2^{1 − s/a_n}, and its size √(e/n) at s = 1.
-
-    a_n² (1 + ½ log2(n/e))² with the hazard a_n of `asymptotics`; to a few per cent from 16 keys on.
-    """
-    return asymptotics.hazard(n_keys) ** 2 * (1 + math.log2(n_keys / math.e) / 2) ** 2
+    found = crossings.falling(np.log(d_k), np.array(log_ratio, float), np.array(se, float), width, "width")
+    ends = {"d_k_star": found.at, "ci_low": found.low, "ci_high": found.high}
+    columns: dict[str, Any] = {name: None if end is None else math.exp(end) for name, end in ends.items()}
+    return columns | {"reason": found.reason}
 
 
 def crossovers(
     sizes: Mapping[tuple[Any, ...], Mapping[tuple[Any, ...], tuple[float, float, int]]],
+    standard: Container[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the rows of the table of crossovers.
 
@@ -63,6 +41,7 @@ def crossovers(
         sizes: (ensemble, n_keys, measure, quantity) -> (d_k, scaling) -> (value, se, n_blocks). The error of a median
             is that of its logarithm times the median. Both rules see the same draws; their errors are added as if
             they were independent, which is too much where they are correlated.
+        standard: ensembles whose logits are those of standard normal q and k, for which there is a formula.
     """
     rows = []
     for (ensemble, n_keys, measure, quantity), cells in sizes.items():
@@ -76,7 +55,8 @@ def crossovers(
                 ratio = [_log_ratio(*pair) for pair in pairs]
                 reach = t_quantile_by_series(min(cell[2] for cell in sum(pairs, ())))
                 found = crossing(widths, [log for log, _ in ratio], [se for _, se in ratio], reach)
-        formula = frozen_crossover(n_keys) if (measure, quantity) == ("jacobian_frobenius", "median") else None
+        known = ensemble in standard and (measure, quantity) == ("jacobian_frobenius", "median")
+        formula = asymptotics.frozen_crossover(n_keys) if known else None
         key = {"ensemble": ensemble, "n_keys": n_keys, "measure": measure, "quantity": quantity}
         rows.append(key | found | {"d_k_formula": formula})
     return rows

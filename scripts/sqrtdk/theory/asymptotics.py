@@ -6,10 +6,14 @@ order 1/ln n; the exact averages at finite n are in `random_energy`. Every funct
 standard deviations s, and returns a dict from measure to array, NaN where s is outside its phase.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy import special
+
+FORMULA_KEYS = 16
+"""Fewest keys for which `frozen_crossover` is right to a few per cent."""
 
 
 def critical_spread(n_keys: int) -> float:
@@ -25,6 +29,17 @@ def threshold(n_keys: int) -> float:
 def hazard(n_keys: int) -> float:
     """Return a_n = n φ(b_n), the rate at which the largest of n normal numbers thin out; a_n/s_c tends to 1."""
     return float(n_keys * np.exp(-(threshold(n_keys) ** 2) / 2) / np.sqrt(2 * np.pi))
+
+
+def frozen_crossover(n_keys: int) -> float | None:
+    """Return the d_k above which the median of ‖J‖_F is smaller without a scale than with 1/√d_k.
+
+    That is a_n² (1 + ½ log2(n/e))², from its law once frozen, 2^{1 − s/a_n}, and its size √(e/n) at s = 1; to a few per
+    cent from FORMULA_KEYS keys on, and None for fewer.
+    """
+    if n_keys < FORMULA_KEYS:
+        return None
+    return hazard(n_keys) ** 2 * (1 + math.log2(n_keys / math.e) / 2) ** 2
 
 
 def hot(n_keys: int, spread: np.ndarray) -> dict[str, np.ndarray]:
