@@ -28,8 +28,6 @@ DERIVED = {
 GUIDES = {"_reference"}
 """Marks that show no result: the diagonal of equal values, the line at 1."""
 ALONE = {
-    ("gradients", "_crossing"): ("d_k_star",),
-    ("gradients", "_intervals"): ("d_k_star_low", "d_k_star_high"),
     ("gradient-distribution", "_rms"): ("rms",),
     ("planted-key", "_capacity"): ("capacity", "formula"),
 }

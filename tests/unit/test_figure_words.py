@@ -11,6 +11,7 @@ from sqrtdk.figures import panels, speaking
 from sqrtdk.figures.catalogue import load
 from sqrtdk.figures.catalogue import names as figure_names
 from sqrtdk.sampling.ensembles import iid
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
@@ -42,10 +43,11 @@ def test_numbers_in_words_are_those_of_the_frames():
     cell = "ensemble == 'gaussian' and n_keys == 64 and d_k == 1024 and scaling == 'none' and measure == "
     weight = frames["softmax_saturation"].query(cell + "'max_weight'").iloc[0]
     assert f"without a scale it rises from 0.093(6) to {_error(weight, 'estimate', 'se')}" in words_of("saturation").alt
-    gradient = frames["gradient_magnitude"].query(cell.replace("64", "256") + "'grad_query'").iloc[0]
-    expected = (
-        f"root mean square {_error(gradient, 'estimate', 'se')}, median {_error(gradient, 'median', 'median_se')}"
-    )
+    ratios = frames["gradient_by_keys"].query("n_keys == 16 and d_k == 64 and measure == 'grad_query'")
+    exact, sampled = (ratios[ratios["quantity"] == quantity].iloc[0] for quantity in ("rms", "median"))
+    spelled = numbers.with_error(sampled["ratio"], (sampled["high"] - sampled["low"]) / (2 * intervals.NORMAL))
+    exactly = numbers.significant(exact["ratio"], 3)
+    expected = f"{exactly} as root mean square and {spelled} in the median row with n = 16"
     assert expected in words_of("gradients").alt
     heads = frames["real_heads"]
     top = heads.loc[heads["within_row_logit_std"].idxmax()]
@@ -176,16 +178,14 @@ def test_saturation_in_spite_of_the_scale_is_said():
 
 def test_gradients_are_read_from_the_numbers():
     text = _reading("gradients")
-    assert re.search(r"to the query it is, as root mean square, [\d.]+ times larger", text)
-    assert "larger as root mean square and the same as median at n = 16" in text
-    assert re.search(r"falls below the scaled one for good at d_k of about [\d.]+\([\d.]+\) for n = 16,", text)
-    table = synthetic.frames()["gradient_magnitude"]
-    table["scaling"] = table["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
-    reversed_ = _reading("gradients", gradient_magnitude=table)
-    assert re.search(r"to the query it is, as root mean square, [\d.]+ times smaller", reversed_)
-    assert "smaller as root mean square and the same as median at n = 16" in reversed_
-    lonely = table[table["scaling"] == "none"]
-    assert "nothing to compare" in _reading("gradients", gradient_magnitude=lonely)
+    assert "to its logits without the scale at every d_k from 4 on with n = 3; from d_k of about 30.7(1.6) on" in text
+    assert "of which a batch is made, is smaller without the scale at no d_k up to 256 with n = 3" in text
+    table = synthetic.frames()["key_crossovers"]
+    query = (table["measure"] == "grad_query") & (table["quantity"] == "rms")
+    table.loc[query, ["d_k_star", "ci_low", "ci_high"]] = 77.0
+    assert "is smaller without the scale from d_k of about 77 on with n = 3" in _reading(
+        "gradients", key_crossovers=table
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from sqrtdk.results import dictionary
 MAPS = ("attention-maps", "phase-map")
 """Figures whose data are colours and not points; test_map_figures.py looks at those."""
 SCRIPTS = Path(panels.__file__).parents[2]
-POINTS_PER_ROW = {"variance-law": 2, "exponents": 2, "gradients": 2, "real-heads": 2}
+POINTS_PER_ROW = {"variance-law": 2, "exponents": 2, "real-heads": 2}
 
 # ---- the registry ----------------------------------------------------------------------------------------------------
 

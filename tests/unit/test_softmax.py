@@ -145,6 +145,17 @@ def test_one_key():
             np.testing.assert_array_equal(measure.of(row), 0.0 if name in zero else 1.0)
 
 
+def test_a_factor_for_each_row_is_that_factor_for_each_row():
+    ranked = softmax.rank(np.random.default_rng(1).standard_normal((3, 8)))
+    together = ranked.soften(np.array([0.5, 1.0, 7.0]))
+    for i, factor in enumerate((0.5, 1.0, 7.0)):
+        alone = ranked[i : i + 1].soften(factor)
+        assert np.array_equal(softmax.weights(together)[i], softmax.weights(alone)[0])
+        assert softmax.entropy(together)[i] == softmax.entropy(alone)[0]
+    with pytest.raises(ValueError, match="positive"):
+        ranked.soften(np.array([1.0, 0.0, 1.0]))
+
+
 def test_no_key_and_no_positive_factor_are_refused():
     with pytest.raises(ValueError, match="at least one key"):
         softmax.rows(np.zeros((3, 0)))

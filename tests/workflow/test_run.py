@@ -159,6 +159,7 @@ STAGES = {
             *("gradient_crossovers", "gradient_decomposition"),
         ),
     ),
+    "keys": ({"compare_gradients_by_keys": 1}, ("gradient_by_keys",)),
     "energy": (
         {"simulate_random_energy": 2, "collect_random_energy": 1},
         ("random_energy", "random_energy_curves", "asymptotic_ranges"),
@@ -181,7 +182,7 @@ STAGES = {
     ),
 }
 MOMENTS = ("moments", "collected", "laws")
-UNCLAIMED = {"energy", "phases", "maps", "planted"}
+UNCLAIMED = {"keys", "energy", "phases", "maps", "planted"}
 """Stages whose tables no claim reads."""
 LATER = [stage for stage in STAGES if stage not in ("moments", "heads", "collected", "laws", "phases", "audit")]
 

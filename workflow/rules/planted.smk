@@ -1,5 +1,5 @@
 # Needs: the scale rules, the cosines of the planted key and the seed of the configuration.
-# Makes: results/planted_key.csv and results/planted_capacity.csv.
+# Makes: results/planted_key.csv, planted_capacity.csv and planted_gradient.csv.
 
 
 rule simulate_planted_key:
@@ -8,6 +8,7 @@ rule simulate_planted_key:
     output:
         weights="results/planted_key.csv",
         capacity="results/planted_capacity.csv",
+        gradient="results/planted_gradient.csv",
     params:
         cosines=as_json(CONFIG["planted_cosine"]),
         scalings=as_json(CONSTANT_SCALINGS),
@@ -22,8 +23,8 @@ rule simulate_planted_key:
     conda:
         "../../environment.yml"
     message:
-        "measure the weight of one key that is aligned with the query"
+        "measure the weight of one key that is aligned with the query, and the gradient that would find it"
     shell:
         "python {input.script[0]:q} --cosines {params.cosines:q} --scalings {params.scalings:q}"
         " --n-others {params.n_others} --seed {params.seed} --weights {output.weights:q} --capacity {output.capacity:q}"
-        " > {log:q} 2>&1"
+        " --gradient {output.gradient:q} > {log:q} 2>&1"

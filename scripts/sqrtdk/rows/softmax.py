@@ -83,13 +83,13 @@ class Ranked:
         """Take rows by an index of the leading axes."""
         return _take_rows(self, index)
 
-    def soften(self, factor: float = 1.0) -> Rows:
-        """Return the softmax of factor times the logits; factor must be positive."""
-        if not factor > 0:
+    def soften(self, factor: float | np.ndarray = 1.0) -> Rows:
+        """Return the softmax of factor times the logits; factor must be positive, one number or one for each row."""
+        if not np.all(factor > 0):
             raise ValueError(f"the scale factor must be positive, not {factor!r}")
         gap = factor * self.gap
         ratio = np.exp(-gap)
-        tail = np.multiply(self.below, factor)
+        tail = np.multiply(self.below, np.asarray(factor)[..., None])
         np.exp(tail, out=tail)
         # Inner products, because a plain sum over few keys is several times slower.
         sum_1 = np.vecdot(tail, np.ones(tail.shape[-1]))

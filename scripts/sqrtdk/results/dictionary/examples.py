@@ -38,6 +38,22 @@ FILES = {
             "for `retrieved`"
         ),
     ),
+    "planted_gradient.csv": table(
+        """
+        The gradient by W_q of the loss −ln p* of finding a planted key, by exact integration: its expectation, by how
+        much one row misses it, and how many rows a batch needs. A token x ~ N(0, I) of 8 d_k components gives the query
+        and, with another projection t = T x, the key k* = ρ q + √(1 − ρ²) t.
+        """,
+        d_k=D_K,
+        rho=number("cosine of the query with the key to be found, on average; 0 where nothing is learned yet"),
+        n_keys=N_KEYS,
+        scaling=SCALING,
+        signal=number("Frobenius norm of the expected gradient"),
+        noise=number("root of the sum over its entries of the variance of one row's gradient"),
+        rows=number("rows whose mean gradient has a cosine of 1/√2 with the expected one: noise² over signal²"),
+        ratio=number("rows over those needed with 1/√d_k"),
+        missed=number("mean weight that the planted key does not get: what is left to learn"),
+    ),
     "worked_example.csv": table(
         """
         The example of three logits that many texts use, and what random rows at its d_k = 64 really look like. Of

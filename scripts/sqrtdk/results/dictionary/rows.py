@@ -14,6 +14,11 @@ from sqrtdk.results.dictionary.common import (
     with_se,
 )
 
+D_K_FORMULA = number(
+    "for the median of the Jacobian of standard normal rows of 16 keys or more, a_n²(1 + ½ log2(n/e))² with "
+    "a_n = n φ(b_n), where n(1 − Φ(b_n)) = 1"
+)
+
 FILES = {
     "softmax_saturation.csv": table(
         """
@@ -97,19 +102,53 @@ FILES = {
     "gradient_crossovers.csv": table(
         """
         The width d_k* above which a row's gradient is smaller without the scale than with 1/√d_k, interpolated
-        between the simulated widths linearly in √d_k.
+        between the simulated widths by a cubic in ln d_k. For rows of standard normal q and k key_crossovers.csv has it
+        for more numbers of keys, without interpolation.
         """,
         ensemble=ENSEMBLE,
         n_keys=N_KEYS,
         measure=text("name of the measure, or the Frobenius norm of the Jacobian of softmax"),
         quantity=text("what of its distribution over rows is compared, `median` or `rms`"),
         d_k_star=number("width at which the two are equal, falling for good"),
-        ci_low=number("lower end of its 95 % interval, from the errors of both sizes, taken as independent"),
-        ci_high=number("upper end"),
-        d_k_formula=number(
-            "for the median of the Jacobian, a_n²(1 + ½ log2(n/e))² with a_n = n φ(b_n), where n(1 − Φ(b_n)) = 1"
+        ci_low=number(
+            "lower end of its 95 % interval, from the errors of both sizes, taken as independent, and what is not "
+            "known of the curve between the widths"
         ),
+        ci_high=number("upper end"),
+        d_k_formula=D_K_FORMULA,
         reason=text("why there is no such width"),
+    ),
+    "gradient_by_keys.csv": table(
+        """
+        The gradient that a row sends back without the scale over that with 1/√d_k, for standard normal q and k and an
+        upstream gradient of independent N(0, 1) entries. Root mean squares are exact; medians are over rows whose keys
+        all widths share.
+        """,
+        n_keys=N_KEYS,
+        measure=text("name of the measure, or the Frobenius norm of the Jacobian of softmax"),
+        d_k=D_K,
+        quantity=text(
+            "what of its distribution over rows is compared, `median` or `rms` (that of the Jacobian is that of the "
+            "logits)"
+        ),
+        ratio=number("unscaled over scaled"),
+        low=number("lower end of its 95 % interval, from between independent blocks; empty where it is exact"),
+        high=number("upper end"),
+        n_rows=whole("rows behind the unscaled median"),
+    ),
+    "key_crossovers.csv": table(
+        """
+        The width d_k* at which a ratio of gradient_by_keys.csv falls below 1 for good: with fewer keys than at that
+        width the gradient is smaller without the scale.
+        """,
+        n_keys=N_KEYS,
+        measure=text("name of the measure"),
+        quantity=text("`median` or `rms`"),
+        d_k_star=number("width at which the two are equal, a real number"),
+        ci_low=number("lower end of its 95 % interval; of an exact ratio that width itself"),
+        ci_high=number("upper end"),
+        d_k_formula=D_K_FORMULA,
+        reason=text("why there is no such width from 2 to 4096"),
     ),
     "gradient_decomposition.csv": table(
         """
