@@ -230,8 +230,8 @@ def test_files_of_dumps(tmp_path, monkeypatch):
     config = {"dumps": {f"d{i}": {"file": name} for i, name in enumerate(names)}}
     found = problems(config, folders=[tmp_path, ROOT])
     assert [found.get(f"dumps.d{i}.file", "") for i in (0,)] == [""]
-    assert "text.npz is no NumPy .npz file" in found["dumps.d1.file"]
-    assert "empty.npz is no NumPy .npz file" in found["dumps.d2.file"]
+    assert "text.npz: not a readable .npz file" in found["dumps.d1.file"]
+    assert "empty.npz: is empty" in found["dumps.d2.file"]
     assert "folder.npz is a folder" in found["dumps.d3.file"]
     assert found["dumps.d4.file"] == f"no such file in {tmp_path} or {ROOT}"
     assert "no such file" in found["dumps.d5.file"]
@@ -244,6 +244,24 @@ def test_files_of_dumps(tmp_path, monkeypatch):
         f" in {tmp_path}"
     )
     assert find_file("good.npz", [ROOT, "."]) == Path("good.npz")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(np.nan, "'q' holds NaN"), (np.inf, "'q' holds infinite"), (1e31, "values beyond 1e+30")]
+)
+def test_numbers_of_dumps_are_read_before_anything_runs(tmp_path, value, words):
+    np.savez_compressed(tmp_path / "mine.npz", q=np.full((1, 1, 3, 2), value), k=np.zeros((1, 1, 3, 2)))
+    assert words in problems({"dumps": {"mine": {"file": "mine.npz"}}}, folders=[tmp_path])["dumps.mine.file"]
+
+
+def test_a_dump_whose_bytes_were_changed_is_refused(tmp_path):
+    rng = np.random.default_rng(1)
+    np.savez_compressed(tmp_path / "mine.npz", q=rng.normal(size=(1, 2, 64, 8)), k=np.zeros((1, 2, 64, 8)))
+    content = bytearray((tmp_path / "mine.npz").read_bytes())
+    content[len(content) // 2] ^= 255
+    (tmp_path / "mine.npz").write_bytes(content)
+    found = problems({"dumps": {"mine": {"file": "mine.npz"}}}, folders=[tmp_path])
+    assert "'q' is not readable" in found["dumps.mine.file"]
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):

@@ -114,6 +114,9 @@ def test_removing_what_is_not_there(tmp_path):
         ("title='a' is \"b\"", "title", "'a' is \"b\""),
         ('title="a" or "b"', "title", '"a" or "b"'),
         ("title=null", "title", "null"),
+        ("title=1_000", "title", "1_000"),
+        ("dumps=null", "dumps", {}),
+        ("training=~", "training", {}),
         ("title=True", "title", "True"),
     ],
 )
@@ -143,6 +146,11 @@ def test_ensembles_on_the_command_line():
         ("d_k=[8,08]", "d_k[1]", "a whole number"),
         ("seed=nan", "seed", "a whole number"),
         ("seed=0x10", "seed", "a whole number"),
+        ("seed=1_000", "seed", "write it in plain digits"),
+        ("precision=0_1e-2", "precision", "write it in plain digits"),
+        ("seed={}", "seed", "changes nothing"),
+        ("training={}", "training", "null takes out all of them"),
+        ("ensembles={}", "ensembles", "null takes out an entry by its name"),
         ("seed=True", "seed", "a whole number"),
         ("seed=", "seed", "a whole number"),
         ("seed=9007199254740993.0", "seed", "a whole number"),
@@ -157,6 +165,15 @@ def test_command_line_refused(argument, key, words):
     found = problems(snakemake_config(argument), arguments=[argument])
     assert key in found
     assert words in found[key]
+
+
+@pytest.mark.parametrize(("key", "words"), [("dumps", "all of them"), ("training", "all of them"), ("seed", "a value")])
+def test_an_empty_mapping_in_an_overlay_is_told_apart_from_one_in_the_workflows_own_file(tmp_path, key, words):
+    (tmp_path / "mine.yaml").write_text(f"{key}: {{}}")
+    found = problems({}, files=[tmp_path / "mine.yaml", ROOT / "config/config.yaml"])
+    assert words in found[key]
+    if key != "seed":
+        assert understood({key: {}}, files=[tmp_path / "mine.yaml"])[key] == {}
 
 
 def test_a_key_given_twice_on_the_command_line():

@@ -242,9 +242,12 @@ def _unreadable(path: Path) -> str | None:
         return f"{path} is no ordinary file"
     try:
         with path.open("rb"):
-            return enumeration.shape_problem(path)
+            enumeration.read_dump(path)
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def misnamed(specs: Mapping[str, Any], catalogue: Mapping[str, Any]) -> list[Problem]:

@@ -1,7 +1,8 @@
 """What reading YAML files and `--config` loses before the values arrive: repeated keys, spellings, text, order."""
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,43 @@ def file_names(path: Path | str) -> dict[str, list[str]]:
     }
 
 
-def argument_problems(arguments: Iterable[str]) -> list[Problem]:
-    """List what Snakemake resolves silently in `--config key=value ...`: keys given twice, at any depth."""
+def argument_problems(arguments: Iterable[str], texts: Container[str] = ()) -> list[Problem]:
+    """List what Snakemake resolves silently in `--config key=value ...`.
+
+    These are keys given twice, at any depth, and numbers read from spellings such as 1_000, but for keys of `texts`.
+    """
     problems: list[Problem] = []
     seen: dict[str, Any] = {}
     for key, text in map(_split, arguments):
         unquoted = text.strip("'\"")
+        if key not in texts and _is_odd_number(text):
+            problems.append(Problem((key,), text, "read as another spelling of a number; write it in plain digits"))
         if key in seen and not (unquoted.startswith("{") and seen[key].startswith("{")):
             problems.append(Problem((key,), text, f"given twice on the command line, before as {show(seen[key])}"))
         seen[key] = unquoted
         if unquoted.startswith(("{", "[")):
             problems += _node_problems(_compose(unquoted), "", (key,))
+    return problems
+
+
+def empty_problems(
+    files: Iterable[Path | str], arguments: Iterable[str], schema: Mapping[str, Any], given: Mapping[str, Any]
+) -> list[Problem]:
+    """List the keys that an overlay or `--config` gives an empty mapping, which merging drops without a word.
+
+    `files` are those that were merged into the workflow's own, and `given` is what came out.
+    """
+    nodes = [(key.value, value) for path in files for key, value in _pairs(_compose_file(path))]
+    nodes += [(key, _compose(text.strip("'\""))) for key, text in map(_split, arguments)]
+    problems = []
+    for key, node in nodes:
+        part = schema["properties"].get(key) if isinstance(key, str) else None
+        if part and node is not None and node.id == "mapping" and not node.value and given.get(key) != {}:
+            named = isinstance(part.get("additionalProperties"), Mapping)
+            words = "changes nothing, since entries are merged; null takes out " + (
+                "an entry by its name" if part.get("minProperties") else "all of them, or one by its name"
+            )
+            problems.append(Problem((key,), {}, words if named else "changes nothing; leave it out, or give a value"))
     return problems
 
 
@@ -53,6 +80,13 @@ def literal_texts(arguments: Iterable[str], schema: Mapping[str, Any]) -> dict[s
     keys = {key for key, part in schema["properties"].items() if part.get("type") == "string"}
     texts = {key: text for key, text in map(_split, arguments) if key in keys}
     return {key: quoted[2] if (quoted := QUOTED.fullmatch(text)) else text for key, text in texts.items()}
+
+
+def _is_odd_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and not NUMBER.fullmatch(text)
+    except ValueError:
+        return False
 
 
 def _split(argument: str) -> tuple[str, str]:

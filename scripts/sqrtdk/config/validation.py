@@ -20,7 +20,7 @@ from sqrtdk.config.rules import (
     training_problems,
 )
 from sqrtdk.config.schema import allowed, load_schema, schema_problems, with_registries
-from sqrtdk.config.sources import argument_problems, file_names, file_problems, literal_texts
+from sqrtdk.config.sources import argument_problems, empty_problems, file_names, file_problems, literal_texts
 from sqrtdk.config.values import plain_step, understand
 
 __all__ = [
@@ -57,7 +57,8 @@ def validate(
         raise ConfigError([Problem((), config, "allowed: a mapping of keys to values")])
     schema, files, arguments = with_registries(schema), list(files), list(arguments or ())
     defaults = {key: part["default"] for key, part in schema["properties"].items() if "default" in part}
-    given = {**defaults, **config, **literal_texts(arguments, schema)}
+    texts = literal_texts(arguments, schema)
+    given = {**defaults, **config, **texts}
     understood: Any = understand(given, schema)
     refused = schema_problems(understood, schema, given)
     widths, n_keys = (_sound_items(understood, key, refused) for key in ("d_k", "n_keys"))
@@ -67,7 +68,8 @@ def validate(
     written: list[Any] = [file_names(path) for path in reversed(files)]
     problems = [
         *(problem for path in files for problem in file_problems(path)),
-        *argument_problems(arguments),
+        *argument_problems(arguments, texts),
+        *empty_problems(files[:-1], arguments, schema, given),
         *refused,
         *variant_problems,
         *removal_problems(given, schema, written),

@@ -103,14 +103,16 @@ SCALARS = {"integer": read_integer, "number": read_number, "boolean": read_boole
 def understand(value: object, schema: Mapping[str, Any]) -> object:
     """Return the value with the exact types that the schema asks for; NotUnderstood in the place of what is not one.
 
-    Keys that the schema does not name keep their value. Null removes an entry of a mapping of named entries.
+    Keys that the schema does not name keep their value. Null removes an entry of a mapping of named entries, and all
+    of them in the place of the mapping.
     """
     kind = schema.get("type")
     if kind == "array":
         items = read_list(value)
         return NotUnderstood(value) if items is None else [understand(item, schema["items"]) for item in items]
     if kind == "object":
-        mapping = read_mapping(value)
+        named = isinstance(schema.get("additionalProperties"), Mapping)
+        mapping = {} if named and is_removed("entries", value) else read_mapping(value)
         return NotUnderstood(value) if mapping is None else _understand_mapping(mapping, schema)
     if kind in SCALARS:
         read = SCALARS[kind](value)

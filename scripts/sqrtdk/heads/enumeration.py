@@ -1,6 +1,5 @@
 """Queries and keys of real attention heads: every token pair enumerated, errors from leaving out runs of tokens."""
 
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.limits import ABSURD
+from sqrtdk.heads.reading import tensors
 from sqrtdk.results.picking import ENUMERATED
 from sqrtdk.statistics.estimates import jackknife_error
 
 REASON = "all token pairs of a real head; no exact law, errors from leaving out runs of tokens"
+MIN_TOKENS = 3
+"""Of a dump: the first and the last stay in every replicate, and one between them is left out."""
 RUNS = 21
 """Runs of consecutive tokens that are left out in turn: neighbours are alike, so single tokens tell too little."""
-
-
-class DumpError(ValueError):
-    """A file of queries and keys that cannot be used, and why."""
 
 
 @dataclass(frozen=True)
@@ -32,54 +31,27 @@ class Activations:
 def read_dump(path: Path) -> Activations:
     """Read the arrays `q` and `k` of an npz file; nothing in the file is executed.
 
-    Raises DumpError naming the file and the array that is missing, of the wrong shape, not finite or absurdly large.
+    Raises InputError naming the file and the array that is missing, of the wrong shape, not finite or absurdly large.
     """
-    try:
-        # Opened here, since NumPy leaves a file that is no archive open.
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in ("q", "k") if name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DumpError(f"{path}: not a readable npz file of numbers ({error})") from error
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        raise InputError(f"{path}: not a .npz file")
+    found = tensors(path, ("q", "k").__contains__)
     for name in ("q", "k"):
-        if name not in arrays:
-            raise DumpError(f"{path}: has no array '{name}'")
-        if arrays[name].dtype.kind not in "fiu":
-            raise DumpError(f"{path}: '{name}' holds {arrays[name].dtype}, not real numbers")
-        if arrays[name].ndim != 4 or 0 in arrays[name].shape or arrays[name].shape[2] < 3:
-            raise DumpError(f"{path}: '{name}' has shape {arrays[name].shape}, not (layer, head, token >= 3, d_k)")
-        if not np.isfinite(arrays[name]).all():
-            raise DumpError(f"{path}: '{name}' holds values that are not finite")
-        if float(np.abs(arrays[name]).max()) > ABSURD:
-            raise DumpError(f"{path}: '{name}' holds values beyond {ABSURD:g}, which no activation is")
-    if arrays["q"].shape != arrays["k"].shape:
-        raise DumpError(f"{path}: q has shape {arrays['q'].shape} and k has {arrays['k'].shape}")
-    return Activations(**{name: np.asarray(array, np.float64) for name, array in arrays.items()})
-
-
-def shape_problem(path: Path) -> str | None:
-    """Say what is wrong with a dump as far as its directory and headers tell, without reading the numbers."""
-    shapes = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name in ("q", "k"):
-                if f"{name}.npy" not in archive.namelist():
-                    return f"{path} has no array '{name}'"
-                with archive.open(f"{name}.npy") as file:
-                    version = np.lib.format.read_magic(file)
-                    read = (
-                        np.lib.format.read_array_header_1_0
-                        if version == (1, 0)
-                        else np.lib.format.read_array_header_2_0
-                    )
-                    shapes[name], _, dtype = read(file)
-                if dtype.kind not in "fiu":
-                    return f"'{name}' in {path} holds {dtype}, not real numbers"
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
-        return f"{path} is no NumPy .npz file ({error})"
-    shape = shapes["q"]
-    if len(shape) != 4 or 0 in shape or shape[2] < 3:
-        return f"'q' in {path} has shape {shape}, not (layer, head, token >= 3, d_k)"
-    return None if shapes["k"] == shape else f"q and k in {path} differ in shape: {shape} and {shapes['k']}"
+        if name not in found:
+            raise InputError(f"{path}: has no array '{name}'")
+        shape = found[name].shape
+        if found[name].boolean:
+            raise InputError(f"{found[name].where} holds truth values, not real numbers")
+        if len(shape) != 4 or 0 in shape or shape[2] < MIN_TOKENS:
+            raise InputError(f"{found[name].where} has shape {shape}, not (layer, head, token >= {MIN_TOKENS}, d_k)")
+    if found["q"].shape != found["k"].shape:
+        raise InputError(f"{path}: q has shape {found['q'].shape} and k has {found['k'].shape}")
+    arrays = {name: found[name].finite() for name in ("q", "k")}
+    for name, array in arrays.items():
+        if float(np.abs(array).max()) > ABSURD:
+            raise InputError(f"{found[name].where} holds values beyond {ABSURD:g}, which no activation is")
+    return Activations(**arrays)
 
 
 def describe_head(q: np.ndarray, k: np.ndarray, factor: float) -> dict[str, Any]:

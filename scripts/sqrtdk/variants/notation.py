@@ -232,6 +232,9 @@ def parse(text: str) -> Variant:
     pieces = [piece.strip() for piece in text.split("|")]
     name, given = _call(pieces[0])
     if name not in SCALINGS:
+        if name in TRANSFORMS or name in _normalisers():
+            words = f"{name} is no scale rule, but comes after one"
+            raise VariantError(words, " | ".join(["none", *pieces]))
         raise _unknown("scale rule", name, SCALINGS)
     rule = SCALINGS[name]
     values = _bind(name, rule.parameters, given)
