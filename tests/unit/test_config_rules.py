@@ -264,6 +264,14 @@ def test_a_dump_whose_bytes_were_changed_is_refused(tmp_path):
     assert "'q' is not readable" in found["dumps.mine.file"]
 
 
+@pytest.mark.parametrize(
+    "spec", ["{family: outliers_aligned, scale: 1e300}", "{family: sparse, p: 1e-300}", "{family: gamma, a: 1e-300}"]
+)
+def test_parameters_beyond_what_numbers_hold_are_refused(spec):
+    found = problems({"ensembles": {"mine": spec}})
+    assert "beyond what numbers hold" in found["ensembles.mine"]
+
+
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     np.savez(tmp_path / "locked.npz", q=np.zeros((1, 1, 3, 2)), k=np.zeros((1, 1, 3, 2)))
 

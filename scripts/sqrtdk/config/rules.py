@@ -63,7 +63,7 @@ def read_ensembles(
         else:
             specs[name] = {key: spec[key] for key in ensemble.spec if key in spec}
             specs[name] |= {key: entry[key] for key in BESIDE if key in entry}
-            problems += _width_problems(path, raw, ensemble, widths)
+            problems += _width_problems(path, raw, ensemble, widths) or _law_problems(path, raw, ensemble, widths)
             if entry.get("softmax", True):
                 reasons.append((name, [ensemble.undefined_at(width) for width in widths]))
                 if not ensemble.independent_keys:
@@ -141,6 +141,20 @@ def _width_problems(
     width = max(refused)
     where = f"not possible at d_k = {listed}" + (f"; at {width}" if len(refused) > 1 else "")
     return [Problem(path, raw, f"{where}: {reason}") for reason in refused[width]]
+
+
+def _law_problems(
+    path: tuple[Any, ...], raw: Mapping[str, Any], ensemble: ensembles.Ensemble, widths: list[int]
+) -> list[Problem]:
+    """Find parameters, each in its domain, whose law is beyond what numbers hold; the widest cell tells."""
+    defined = [width for width in widths if not ensemble.undefined_at(width)]
+    try:
+        if defined:
+            ensemble.exact(max(defined))
+    except ArithmeticError as error:
+        words = f"the law of q·k at d_k = {max(defined)} is beyond what numbers hold ({error}); less extreme parameters"
+        return [Problem(path, raw, words)]
+    return []
 
 
 def read_variants(understood: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:

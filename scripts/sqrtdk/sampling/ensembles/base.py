@@ -93,7 +93,7 @@ class Ensemble(abc.ABC):
     def draw(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw independent blocks: q (n_blocks, n_queries, d_k) and k (n_blocks, n_keys, d_k), float32 or float64."""
+        """Draw independent blocks: q (n_blocks, n_queries, d_k) and k (n_blocks, n_keys, d_k); float32."""
 
     def draw_in_pieces(
         self, rng: np.random.Generator, n_blocks: int, n_queries: int, n_keys: int, d_k: int, piece: int
