@@ -40,7 +40,7 @@ def draw_figure(
         write_bytes(path, saving.save(drawn, path.suffix[1:], TARGETS[target]))
     # The tables hold full precision; what is plotted needs less.
     write_frame(csv, module.data(frames), digits=DIGITS)
-    record = {"id": figure, "number": module.NUMBER, "inputs": list(module.INPUTS), "target": target}
+    record = {"id": figure, "inputs": list(module.INPUTS), "target": target}
     record["words"] = speaking.record(words)
     write_text(json, json_format.dumps(record, ensure_ascii=False, indent=2) + "\n")
 

@@ -1,5 +1,6 @@
 """Give the drawn figures their words, their metadata and a citation, and list them with their hashes."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from sqrtdk.figures import catalogue, speaking, stamping
 from sqrtdk.report import citing, provenance
 from sqrtdk.results.writing import write_bytes, write_text
 from sqrtdk.words import texts as language_words
+
+_PLACED = ("number", "part", "topic")
 
 
 def publish_figures(drawn: list[Path], words: list[Path], language: str, run_record: Path, output: Path):
@@ -22,14 +25,17 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
     sources = {"/".join(("words", *path.parts[-2:])): path.read_text(encoding="utf-8") for path in words}
     say = language_words.Words(language_words.tree(sources, language))
     made_from = json.loads(run_record.read_text(encoding="utf-8"))
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in drawn if path.suffix == ".json"]
+    records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in drawn if path.suffix == ".json"}
     manifest = {}
-    for record in sorted(records, key=lambda record: record["number"]):
+    for name, place in catalogue.places().items():
+        if not (record := records.get(f"fig-{name}")):
+            continue
+        record |= dataclasses.asdict(place)
         own = {path.suffix[1:]: path for path in drawn if path.stem == f"fig-{record['id']}"}
         spoken = speaking.words(say, record["id"], record["words"])
         files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"])
         parameters = {"figure_target": record["target"]}
-        record = {name: record[name] for name in ("id", "number", "inputs")}
+        record = {name: record[name] for name in ("id", *_PLACED, "inputs")}
         record |= spoken | {"licence": catalogue.LICENCE, "licence_url": catalogue.LICENCE_URL, "files": files}
         path = output.parent / f"fig-{record['id']}.json"
         write_text(path, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
@@ -38,7 +44,7 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
         )
         hashes = {entry["name"]: entry["sha256"] for entry in files.values()} | {path.name: provenance.file_hash(path)}
         manifest[record["id"]] = {
-            **{name: record[name] for name in ("number", "title", "caption", "alt")},
+            **{name: record[name] for name in (*_PLACED, "title", "caption", "alt")},
             "files": dict(sorted(hashes.items())),
             "data": [f"results/{name}.csv" for name in record["inputs"]],
             "rule": "draw_figure",

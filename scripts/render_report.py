@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from program import run
 from sqrtdk import __version__
-from sqrtdk.figures import inline
+from sqrtdk.figures import catalogue, inline
 from sqrtdk.report import answers, contents, explore, rendering, training_answers
 from sqrtdk.report.article import design, five_sentences, questions, workflow
 from sqrtdk.report.provenance import report_entry
@@ -100,7 +100,7 @@ def read_figures(files: list[Path], folder: Path, sheet: inline.Sheet) -> list[d
         found.append(rendering.figure(record, texts, here, sheet))
     if not found:
         raise rendering.MissingPart("no figure was given")
-    return sorted(found, key=lambda figure: figure["number"])
+    return sorted(found, key=lambda figure: catalogue.order(figure["number"]))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Inputs of a report, small and made from closed forms, and the page rendered from them."""
 
+import dataclasses
 import functools
 import json
 from pathlib import Path
@@ -35,7 +36,9 @@ HEAVY = {"student_t_3": {"family": "student_t", "df": 3}}
 SCALINGS = ("none", "1/sqrt(d_k)", "1/d_k")
 FIGURE = {
     "id": "exponents",
-    "number": 1,
+    "number": "1",
+    "part": "atlas",
+    "topic": "scores",
     "title": "An example",
     "question": "How does q·k grow with d_k?",
     "caption": "Caption of the example: d_k against √d_k.",
@@ -193,11 +196,12 @@ def draw_figures(folder: Path, tables: dict, language: str = "en", pictures: boo
     say = words.Words(words.read(ROOT / "report", language))
     # Tables that the page itself does not read come from the synthetic run.
     tables = synthetic_results.frames() | {"score_histograms": synthetic_results.histograms((1, 64), 20_000)} | tables
-    for name in catalogue.names():
+    places = catalogue.places()
+    for name in places:
         module = catalogue.load(name)
         frames = {table: tables[table] for table in module.INPUTS}
         spoken = speaking.words(say, name, speaking.record(module.describe(frames)))
-        record = {"id": name, "number": module.NUMBER, "inputs": list(module.INPUTS)} | spoken
+        record = {"id": name, "inputs": list(module.INPUTS)} | dataclasses.asdict(places[name]) | spoken
         drawing = SVG if not pictures else _DRAWINGS.get(name) or saving.save(module.draw(frames), "svg").decode()
         if pictures:
             _DRAWINGS[name] = drawing

@@ -198,7 +198,7 @@ class Run:
         name = section.removeprefix("fig-")
         if name == section:
             return [self.common, self.key]
-        own, data = Known().add(catalogue.load(name).NUMBER), self.data[name]
+        own, data = Known().add(catalogue.order(catalogue.places()[name].number)[1]), self.data[name]
         for table in catalogue.load(name).INPUTS:
             own.add_table(self.tables[table])
         own.add_table(data)

@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 
-from sqrtdk.studies import attention_maps, phases, typical_rows
+from sqrtdk.studies import attention_maps, one_query, phases, typical_rows
 from sqrtdk.theory.asymptotics import critical_spread
 
 N_KEYS = (2, *(4**power for power in range(1, 11)))
@@ -53,6 +53,7 @@ def tables(scalings=tuple(FACTORS)) -> dict[str, pd.DataFrame]:
         "phase_map": phase_map(scalings),
         "freezing_frontier": freezing_frontier(),
         "entropy_scale": entropy_scale(),
+        "one_query": pd.DataFrame(one_query.one_query(5)),
         "attention_maps": pd.DataFrame(attention_maps.attention_maps(5)),
         "typical_rows": pd.DataFrame(typical_rows.typical_rows((4, 16, 64, 256), (16, 64, 256), scalings, 6000, 5)),
     }

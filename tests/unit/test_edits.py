@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from sqrtdk.claims.catalogue import CLAIMS
-from sqrtdk.figures import catalogue
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,10 +65,9 @@ class Edit:
 
 
 def edits(heading: str) -> list[Edit]:
-    """Return the blocks of a section of the guide, the next id and the next number filled in."""
+    """Return the blocks of a section of the guide, the next id filled in."""
     (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", GUIDE, re.M | re.S)
-    section = section.replace("C{next}", claim()).replace("NUMBER = {next}", f"NUMBER = {len(catalogue.names()) + 1}")
-    return [Edit(*block) for block in BLOCK.findall(section)]
+    return [Edit(*block) for block in BLOCK.findall(section.replace("C{next}", claim()))]
 
 
 def claim() -> str:

@@ -172,7 +172,7 @@ def test_a_missing_table_is_named(tmp_path):
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_target_sets_width_and_type_and_keeps_room_for_the_labels(name):
     target = TARGETS[name]
-    assert target.room >= 0.99  # less, and labels that fit the report's figures collide
+    assert target.room() >= 0.99  # less, and labels that fit the report's figures collide
     figure = load("freezing").draw(synthetic.frames(), target)
     width = float(re.search(r'<svg [^>]*width="([\d.]+)pt"', saving.save(figure, "svg", target).decode())[1]) / 72
     assert width == pytest.approx(target.width, rel=1e-3)

@@ -26,9 +26,17 @@ POINTS_PER_ROW = {"variance-law": 2, "exponents": 2, "real-heads": 2}
 # ---- the registry ----------------------------------------------------------------------------------------------------
 
 
-def test_figures_come_in_the_order_of_their_numbers_and_read_tables_that_there_are():
-    numbers = [load(name).NUMBER for name in NAMES]
-    assert numbers == list(range(1, len(NAMES) + 1))
+def test_figures_are_numbered_as_they_stand_and_read_tables_that_there_are():
+    numbers = [place.number for place in catalogue.places().values()]
+    article = [place for place in catalogue.places().values() if place.part == "article"]
+    atlas = len(numbers) - len(article)
+    assert numbers == [*map(str, range(1, len(article) + 1)), *(f"E{number}" for number in range(1, atlas + 1))]
+    assert sorted(numbers, key=catalogue.order) == numbers
+    assert numbers.index("10") < numbers.index("E1")
+    assert NAMES[0] == "hero"
+    assert len(article) <= 1 + 10
+    topics = [catalogue.TOPICS.index(place.topic) for place in article]
+    assert topics == sorted(topics)
     for name in NAMES:
         assert {f"{table}.csv" for table in load(name).INPUTS} <= dictionary.FILES.keys(), name
 
@@ -36,8 +44,12 @@ def test_figures_come_in_the_order_of_their_numbers_and_read_tables_that_there_a
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        ({"one.py": "NUMBER = 1\n", "two_three.py": "NUMBER: int = 1\n"}, "one and two-three share the number 1"),
-        ({"one.py": "def describe(frames):\n    pass\n"}, "the figure one has no line NUMBER = "),
+        (
+            {"one.py": 'PLACE = "book/scores"\n'},
+            "the place 'book/scores'; a place is article or atlas",
+        ),
+        ({"one.py": 'PLACE = "atlas/ducks"\n'}, "'atlas/ducks'; a place is .* one of answer, scores"),
+        ({"one.py": "def describe(frames):\n    pass\n"}, "the figure one has no line PLACE = "),
     ],
 )
 def test_figures_that_cannot_be_put_in_order_are_told(tmp_path, monkeypatch, texts, said):

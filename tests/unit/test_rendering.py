@@ -255,7 +255,8 @@ def test_missing_source_is_named(name):
         rendering.render(given, "en", {}, {})
 
 
-RECORD = {name: name for name in ("id", "number", "title", "question", "caption", "alt", "reading", "caveat", "inputs")}
+_PARTS = ("id", "number", "part", "topic", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
+RECORD = {name: name for name in _PARTS}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/></svg>'
 
 

@@ -18,8 +18,8 @@ RULES = {
     "alone": {"after": [], "makes": ["results/README.md"], "keys": []},
 }
 FIGURES = [
-    {"number": 2, "anchor": "fig-b", "inputs": ["laws", "moments"]},
-    {"number": 1, "anchor": "fig-a", "inputs": ["moments"]},
+    {"number": "2", "anchor": "fig-b", "inputs": ["laws", "moments"]},
+    {"number": "1", "anchor": "fig-a", "inputs": ["moments"]},
 ]
 
 

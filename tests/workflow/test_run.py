@@ -21,7 +21,7 @@ from sqrtdk.results import dictionary, reading
 CELLS = len(ENSEMBLES) * len(WIDTHS)
 REPORT = {"render_report": 1}
 RECORD = {"write_provenance": 1, "publish_figures": 1, "write_latex": 1, **REPORT}
-N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nNUMBER = " in path.read_text()])
+N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nPLACE = " in path.read_text()])
 FIGURES = {"draw_figure": N_FIGURES, **RECORD}
 DICTIONARY, DESCRIBED = "scripts/sqrtdk/results/dictionary", {"describe_results": 1, **RECORD}
 
@@ -165,7 +165,7 @@ STAGES = {
         ("random_energy", "random_energy_curves", "asymptotic_ranges"),
     ),
     "phases": ({"map_phases": 1}, ("phase_map",)),
-    "maps": ({"sample_attention_maps": 1}, ("attention_maps",)),
+    "maps": ({"sample_attention_maps": 1, "sample_one_query": 1}, ("attention_maps", "one_query")),
     "planted": ({"simulate_planted_key": 1}, ("planted_key",)),
     "typical": ({"sample_typical_rows": 1}, ("typical_rows",)),
     "examples": ({"simulate_worked_example": 1, "count_tiny_gradients": 1}, ()),
@@ -317,7 +317,7 @@ class TestCopy:
     @pytest.mark.parametrize(
         ("file", "old", "new", "expected"),
         [
-            ("scripts/sqrtdk/figures/kurtosis.py", "\nNUMBER = ", "\n\nNUMBER = ", {**FIGURES, "draw_figure": 1}),
+            ("scripts/sqrtdk/figures/kurtosis.py", "\nPLACE = ", "\n\nPLACE = ", {**FIGURES, "draw_figure": 1}),
             ("scripts/sqrtdk/sampling/moments.py", "TRUSTED_SKEWNESS = 0.1", "TRUSTED_SKEWNESS = 0.2", None),
             ("scripts/sqrtdk/rows/softmax.py", "SATURATED_WEIGHT = 0.99", "SATURATED_WEIGHT = 0.98", None),
             (f"{DICTIONARY}/scores.py", '"fourth cumulant over', '"the fourth cumulant over', DESCRIBED),

@@ -1,5 +1,5 @@
 # Needs: the effort, the seed and the grid of the configuration.
-# Makes: results/typical_rows.csv, results/worked_example.csv and results/tiny_gradients.csv.
+# Makes: results/typical_rows.csv, results/one_query.csv, results/worked_example.csv and results/tiny_gradients.csv.
 
 
 rule sample_typical_rows:
@@ -26,6 +26,27 @@ rule sample_typical_rows:
     shell:
         "python {input.script[0]:q} --d-k {params.d_k:q} --n-keys {params.n_keys:q} --scalings {params.scalings:q}"
         " --n-logits {params.n_logits} --seed {params.seed} --output {output.table:q} > {log:q} 2>&1"
+
+
+rule sample_one_query:
+    input:
+        script=script("sample_one_query"),
+    output:
+        table="results/one_query.csv",
+    params:
+        seed=CONFIG["seed"],
+        columns=described,
+        versions=versions("numpy", "scipy"),
+    log:
+        "results/logs/sample_one_query.log",
+    benchmark:
+        "results/benchmarks/sample_one_query.tsv"
+    conda:
+        "../../environment.yml"
+    message:
+        "weigh the keys of one query in heads of several widths"
+    shell:
+        "python {input.script[0]:q} --seed {params.seed} --output {output.table:q} > {log:q} 2>&1"
 
 
 rule simulate_worked_example:

@@ -11,7 +11,7 @@ FIGURE_FILES = [
 CAPTIONS = {name: f"results/figures/captions/fig-{name}.rst" for name in FIGURES}
 PUBLISHED = {path: path for path in FIGURE_FILES} | {
     f"results/figures/fig-{name}.svg": citable(
-        f"results/figures/fig-{name}.svg", "Figures", caption, figure=f"{figures.load(name).NUMBER:02}", id=name
+        f"results/figures/fig-{name}.svg", "Figures", caption, figure=figures.places()[name].number.zfill(2), id=name
     )
     for name, caption in CAPTIONS.items()
 }

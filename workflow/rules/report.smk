@@ -11,7 +11,7 @@ TABLES = [
         *("worked_example", "tiny_gradients", "real_heads", "audit"),
         *("alternatives", "normalisers", "linear_attention", "initialisation", "rounding"),
         *("planted_capacity", "freezing_frontier"),
-        "typical_rows",
+        *("typical_rows", "one_query"),
         *("training_verdicts", "training_summary", "training_transfer", "training_start"),
         *("claims", "claim_checks"),
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-NUMBER = 13
+PLACE = "atlas/factor"
 INPUTS = ("alternatives",)
 
 _WANTED_N_KEYS = 64

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 5
+PLACE = "article/attention"
 INPUTS = ("attention_maps", "softmax_saturation")
 
 _EDGES = [(i / 10) ** 2 for i in range(11)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 21
+PLACE = "atlas/methods"
 INPUTS = ("moments",)
 
 _QUANTITIES = ("mean", "variance", "excess_kurtosis")

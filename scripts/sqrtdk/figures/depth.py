@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-NUMBER = 15
+PLACE = "atlas/start"
 INPUTS = ("depth",)
 
 _MEASURES = {"logit_std": "standard deviation\nof logits in a row", "token_cosine": "mean cosine\nof two tokens"}

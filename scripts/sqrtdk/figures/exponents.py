@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 2
+PLACE = "atlas/scores"
 INPUTS = ("variance_laws", "spread_laws")
 
 _FEW = 9

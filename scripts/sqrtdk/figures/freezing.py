@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 6
+PLACE = "atlas/attention"
 INPUTS = ("random_energy", "random_energy_curves", "asymptotic_ranges")
 
 _MEASURES = ("participation_ratio", "entropy")

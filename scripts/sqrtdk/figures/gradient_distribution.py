@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 11
+PLACE = "article/gradients"
 INPUTS = ("gradient_distribution", "gradient_magnitude")
 
 _MEASURE = "grad_logits"

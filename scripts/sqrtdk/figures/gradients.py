@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 10
+PLACE = "article/gradients"
 INPUTS = ("gradient_by_keys", "key_crossovers")
 
 _MEASURES = {"grad_logits": "by the logits", "grad_query": "by the query"}

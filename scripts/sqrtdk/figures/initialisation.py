@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 14
+PLACE = "article/start"
 INPUTS = ("initialisation",)
 
 _GROUPS = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 9
+PLACE = "atlas/gradients"
 INPUTS = ("random_energy", "random_energy_curves")
 
 _PANELS = {

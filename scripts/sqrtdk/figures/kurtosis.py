@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 20
+PLACE = "atlas/scores"
 INPUTS = ("moments",)
 
 _FEW = 9

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 3
+PLACE = "atlas/scores"
 INPUTS = ("local_exponents",)
 
 _CONSTANT = 1e-6

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 8
+PLACE = "atlas/attention"
 INPUTS = ("phase_map", "freezing_frontier", "entropy_scale", "softmax_saturation")
 
 _EDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.25, 0.5, 1.0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 12
+PLACE = "article/factor"
 INPUTS = ("planted_key", "planted_capacity")
 
 _KEYS = ["d_k", "rho", "scaling", "measure"]

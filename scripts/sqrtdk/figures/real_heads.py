@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 19
+PLACE = "article/heads"
 INPUTS = ("real_heads",)
 
 _MARGIN = 2.0

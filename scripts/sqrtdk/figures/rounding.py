@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-NUMBER = 16
+PLACE = "atlas/factor"
 INPUTS = ("rounding",)
 
 _ROWS = {

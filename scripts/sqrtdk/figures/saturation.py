@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-NUMBER = 7
+PLACE = "article/attention"
 INPUTS = ("softmax_saturation",)
 
 _MEASURES = ("normalised_entropy", "max_weight", "saturated_share")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, style
-from sqrtdk.figures.targets import TARGETS, Target
+from sqrtdk.figures.targets import TARGETS, TYPE, Target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Draw = Callable[[pd.DataFrame, Frames], Figure]
 
 _DPI = 200
+_SAME = 1e-6
 _NO_METADATA = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "pdf": {"CreationDate": None},
@@ -70,36 +71,43 @@ _SETTINGS = {
     "ytick.major.size": 3,
     "ytick.major.width": 0.7,
 }
+_SIZES = ("font.size", "axes.labelsize", "axes.titlesize", "legend.fontsize", "xtick.labelsize", "ytick.labelsize")
 
 
 @contextlib.contextmanager
-def settings() -> Iterator[None]:
+def settings(size: float = TYPE) -> Iterator[None]:
     """Draw with the house settings alone, whatever matplotlibrc the user has; restore the caller's settings after."""
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
+        if size != TYPE:
+            matplotlib.rcParams.update(dict.fromkeys(_SIZES, size))
         yield
 
 
-def styled(data: Callable[[Frames], pd.DataFrame], nothing: str) -> Callable[[Draw], Callable[..., Figure]]:
+def styled(
+    data: Callable[[Frames], pd.DataFrame], nothing: str, size: float = TYPE
+) -> Callable[[Draw], Callable[..., Figure]]:
     """Make `draw(table, frames)` a function of the result tables, whose table is what `data` returns of them.
 
-    It draws with the house settings, for a target; where the table has no row, it says `nothing`.
+    It draws with the house settings, for a target; where the table has no row, it says `nothing`. size: points of its
+    type.
     """
 
     def decorated(draw: Draw) -> Callable[..., Figure]:
         @functools.wraps(draw)
         def drawn(frames: Frames, target: Target = TARGETS["report"]) -> Figure:
-            with settings():
+            with settings(size):
                 table = data(frames)
                 figure = panels.statement(nothing) if table.empty else draw(table, frames)
                 # Smaller type is more room around type of one size: what a module sets in points keeps its proportions.
-                figure.set_size_inches(figure.get_size_inches() * target.room)
-                # Laid out once: every format gets the same places, and saving three files costs one layout.
-                figure.draw_without_rendering()
-                figure.set_layout_engine("none")
+                figure.set_size_inches(figure.get_size_inches() * target.room(size))
+                if figure.get_layout_engine() is not None:
+                    # Laid out once: every format gets the same places, and saving three files costs one layout.
+                    figure.draw_without_rendering()
+                    figure.set_layout_engine("none")
                 _settle(figure)
                 return figure
 
@@ -121,18 +129,19 @@ def save(figure: Figure, kind: str, target: Target = TARGETS["report"]) -> bytes
     SVG is transparent, for pages of any colour; PDF and PNG are white. No date enters, and ids come from a fixed salt.
     """
     content = io.BytesIO()
+    scale = target.width / figure.get_figwidth()
     with settings():
         figure.savefig(
             content,
             format=kind,
             metadata=_NO_METADATA[kind],
             transparent=kind == "svg",
-            dpi=_DPI * target.scale if kind == "png" else "figure",
+            dpi=_DPI * scale if kind == "png" else "figure",
         )
     made = _clips_by_order(content.getvalue()) if kind == "svg" else content.getvalue()
-    if target.scale == 1 or kind == "png":
+    if abs(scale - 1) < _SAME or kind == "png":
         return made
-    return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](made, target.scale)
+    return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](made, scale)
 
 
 def _clips_by_order(content: bytes) -> bytes:

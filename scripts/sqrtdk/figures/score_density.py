@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 4
+PLACE = "atlas/scores"
 INPUTS = ("score_histograms",)
 
 _MOST_BINS = 64

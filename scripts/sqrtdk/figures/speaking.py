@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Frames = Mapping[str, pd.DataFrame]
     Describe = Callable[[pd.DataFrame, Frames], Description]
 
-PARTS = ("caption", "alt", "reading", "caveat")
+PARTS = ("title", "caption", "alt", "reading", "caveat")
 SHARED = "shared."
 """Words that several figures use stand under this key; all others stand under `figure-<name>`."""
 
@@ -55,9 +55,9 @@ def speak(say: Words, name: str, sentences: Iterable[object]) -> str:
 
 
 def words(say: Words, name: str, parts: dict[str, Any]) -> dict[str, str]:
-    """Return title, question and all parts of a record as plain text."""
-    heads = {part: speak(say, name, [Sentence(part)]) for part in ("title", "question")}
-    return heads | {part: speak(say, name, parts[part]) for part in PARTS}
+    """Return question and all parts of a record as plain text."""
+    spoken = {"question": speak(say, name, [Sentence("question")])}
+    return spoken | {part: speak(say, name, parts[part]) for part in PARTS}
 
 
 def counts(values: Iterable[int]) -> Listing:

@@ -6,6 +6,8 @@ from sqrtdk.figures import style
 
 TYPE = 9.5
 """Points of the type that figures are laid out with."""
+LARGE = 12.5
+"""The same for figures of the article: 11 pixels on a telephone of 360."""
 
 
 @dataclass(frozen=True)
@@ -15,15 +17,9 @@ class Target:
     width: float
     type: float
 
-    @property
-    def scale(self) -> float:
-        """Size in print over size in the layout."""
-        return self.type / TYPE
-
-    @property
-    def room(self) -> float:
-        """Width of the layout over that of the report's figures; below 1 labels would collide."""
-        return self.width / self.scale / style.WIDTH
+    def room(self, layout: float = TYPE) -> float:
+        """Return the width of a layout in type of so many points over that of the report; below 1 labels collide."""
+        return 1.0 if self.type == TYPE else self.width * layout / self.type / style.WIDTH
 
 
 TARGETS = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 17
+PLACE = "article/training"
 INPUTS = ("training_curves",)
 
 _MOST_ROWS = 5

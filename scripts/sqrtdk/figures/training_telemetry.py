@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 18
+PLACE = "atlas/training"
 INPUTS = ("training",)
 
 _MEASURES = {

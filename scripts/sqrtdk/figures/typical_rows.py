@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-NUMBER = 22
+PLACE = "atlas/attention"
 INPUTS = ("typical_rows",)
 _WIDTHS, _KEYS = (4, 16, 64, 256), (16, 128, 1024)
 """Widths and numbers of keys that are shown, or the nearest that there are."""

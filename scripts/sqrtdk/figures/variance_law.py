@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NUMBER = 1
+PLACE = "article/scores"
 INPUTS = ("moments",)
 
 _FEW = 9

@@ -27,7 +27,7 @@ def figure_caption(title: str, caption: str) -> str:
     return f"**{title}**\n\n{caption}\n"
 
 
-def figure_entry(name: str, number: int, title: str, version: str, data_sha256: str) -> str:
+def figure_entry(name: str, number: str, title: str, version: str, data_sha256: str) -> str:
     """Return the BibTeX entry of a figure.
 
     name: the figure's id, which becomes the key `sqrtdk-<name>`. data_sha256: hash of its CSV file, which says exactly

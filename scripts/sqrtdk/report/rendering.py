@@ -48,7 +48,7 @@ def figure(record: Mapping[str, Any], files: Mapping[str, str], folder: str, she
     record: its words. files: the texts of its files of FIGURE_TEXTS. folder: where they are, relative to the page.
     sheet: the looks that the figures of the page share. The data are packed, with the first rows to read beside them.
     """
-    names = ("id", "number", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
+    names = ("id", "number", "part", "topic", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
     absent = [name for name in names if name not in record]
     if absent:
         raise MissingPart(f"the figure {record.get('id')} has no {', '.join(absent)}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from sqrtdk.figures import catalogue
 from sqrtdk.words.sentences import Listing, Sentence
 
 ROW, HEIGHT, GAP, LETTER, PADDING = 26, 19, 34, 6.1, 6
@@ -132,7 +133,7 @@ def table(file: str) -> str:
 def anchors(figures: Iterable[Mapping[str, Any]], tables: Iterable[str]) -> dict[str, str]:
     """Return where the page shows each table of results/: the first figure of it, else the table of this name."""
     found = {key: f"tab-{key.replace('_', '-')}" for key in tables} | SHOWN
-    for figure in sorted(figures, key=lambda figure: figure["number"], reverse=True):
+    for figure in sorted(figures, key=lambda figure: catalogue.order(figure["number"]), reverse=True):
         found |= dict.fromkeys(figure["inputs"], figure["anchor"])
     return found
 

@@ -165,6 +165,22 @@ FILES = {
         q90=number("90 % quantile over the rows"),
         n_rows=whole("rows drawn"),
     ),
+    "one_query.csv": table(
+        """
+        The hero, and what its slider shows: weights of one query over its keys, in heads of growing width. Its scores
+        are the normal quantiles in a random order, with standard deviation √d_k over the row: one row for all widths,
+        so that the logits with 1/√d_k do not depend on d_k. Exact, and no average over queries.
+        """,
+        n_keys=N_KEYS,
+        d_k=D_K,
+        scaling=SCALING,
+        key=whole("number of the key, from 1"),
+        logit=number("what enters softmax: the score times the factor"),
+        weight=number("attention weight of the key"),
+        logit_std=number("standard deviation of the logits over the row"),
+        largest_weight=number("largest weight of the row"),
+        effective_keys=number("1/Σp² of the row, the number of keys that share it"),
+    ),
     "attention_maps.csv": table(
         """
         Attention matrices of one block of 16 standard normal queries and keys, a row for each query. The head of

@@ -1,0 +1,50 @@
+"""Figures of the article: panels at fixed places, and labels at the lines. All lengths are points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqrtdk.figures import style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 72 * style.WIDTH
+
+
+def stack(
+    heights: Sequence[float], left: float = 50, right: float = 8, top: float = 8, bottom: float = 42, gap: float = 40
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of panels one above the other."""
+    tall = top + sum(heights) + gap * (len(heights) - 1) + bottom
+    ends = [top + sum(heights[: i + 1]) + gap * i for i in range(len(heights))]
+    return _placed(tall, [(left, end, WIDTH - left - right, height) for end, height in zip(ends, heights, strict=True)])
+
+
+def beside(
+    number: int, height: float, left: float = 50, right: float = 8, top: float = 26, bottom: float = 42, gap: float = 44
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of panels side by side."""
+    each = (WIDTH - left - right - gap * (number - 1)) / number
+    places = [(left + i * (each + gap), top + height, each, height) for i in range(number)]
+    return _placed(top + height + bottom, places)
+
+
+def _placed(tall: float, places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
+    """Return a figure with axes at places: left edge, lower edge from the top, width and height."""
+    from matplotlib.figure import Figure
+
+    made = Figure((WIDTH / 72, tall / 72))
+    return made, [
+        made.add_axes((left / WIDTH, 1 - below / tall, width / WIDTH, height / tall))
+        for left, below, width, height in places
+    ]
+
+
+def says(axes: Axes, x: float, y: float, text: str, colour: str, dx: float = 0, dy: float = 0, **place: Any) -> None:
+    """Write a label at a line: so far from a place of the data, in the colour of the line."""
+    settings = {"ha": "left", "va": "center"} | place
+    axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", color=colour, annotation_clip=False, **settings)
