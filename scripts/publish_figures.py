@@ -46,7 +46,7 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
         manifest[record["id"]] = {
             **{name: record[name] for name in (*_PLACED, "title", "caption", "alt")},
             "files": dict(sorted(hashes.items())),
-            "data": [f"results/{name}.csv" for name in record["inputs"]],
+            "data": [catalogue.source(name) for name in record["inputs"]],
             "rule": "draw_figure",
             "parameters": parameters,
         }
@@ -69,7 +69,7 @@ def _publish(record: dict, spoken: dict, drawn: dict[str, Path], folder: Path, c
     contents["csv"] = drawn["csv"].read_bytes()
     data = provenance.file_hash(drawn["csv"])
     contents["bib"] = citing.figure_entry(name, number, title, __version__, data).encode()
-    contents["tex"] = citing.figure_inclusion(name, title, spoken["caption"]).encode()
+    contents["tex"] = citing.figure_inclusion(name, title, spoken["caption"], record["frame"]).encode()
     found = {}
     for kind, content in contents.items():
         path = folder / f"fig-{name}.{kind}"

@@ -43,6 +43,13 @@ ENGLISH = re.compile(r"\b(and|to|without|not available)\b", re.ASCII)
 """Words that can stand in another language only by mistake."""
 
 
+def word_files(name: str, language: str = "en") -> list[Path]:
+    """Return the files of words that a figure is drawn with."""
+    files = (f"figure_{name.replace('-', '_')}", "figures_shared", "lists", "phrases", "drawn")
+    folders = (REPORT / "words" / one for one in dict.fromkeys(("en", language)))
+    return [path for folder in folders for path in (folder / f"{file}.yaml" for file in files) if path.is_file()]
+
+
 def title(name: str) -> str:
     """Return the title of a figure in English."""
     return say().plain(f"figure-{name}.title")

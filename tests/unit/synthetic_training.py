@@ -1,6 +1,7 @@
 """Training logs made from closed forms and seeded noise, for tests of what reads them. Nothing is trained."""
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -80,7 +81,10 @@ def tables(**changes) -> dict[str, pd.DataFrame]:
         "training_verdicts": comparisons.verdicts(found, 1),
         "training_transfer": growth.transfer(found, 1),
         "training_growth": growth.growth(found, 1),
-        "start_rate": comparisons.start_rate(found),
     }
     frames = {name: reading.frame(name, rows) for name, rows in made.items()}
+    # As the figures do: a run without halves of the repair shows those of the longer training that ships.
+    halves = comparisons.start_rate(found)
+    shipped = Path(__file__).parents[2] / "resources/training/start_rate.csv"
+    frames["start_rate"] = reading.frame("start_rate", halves) if halves else reading.table(shipped)
     return {"training": table, "training_start": start()} | frames

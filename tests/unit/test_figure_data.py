@@ -16,9 +16,9 @@ from matplotlib.lines import Line2D
 from sqrtdk.results import writing
 
 pytestmark = pytest.mark.slow  # draws figures
-PLACED = {"exponents": "y", "alternatives": "y", "initialisation": "y"}
+PLACED = {"exponents": "y", "kurtosis": "y", "alternatives": "y", "initialisation": "y", "training-start": "y"}
 """Figures that list names along this axis: there a mark has a place and no number."""
-MOVED = {"local-exponents": ("d_k", 0.3), "real-heads": ("layer", 0.5)}
+MOVED = {"local-exponents": ("d_k", 0.3), "variance-law": ("d_k", 0.15), "real-heads": ("layer", 0.5)}
 """Figures whose marks are moved sideways, from which column, and at most by how much (of a logarithm on a log axis)."""
 DERIVED = {
     "variance-law": lambda table: {"exact_per_width": table["exact"] / table["d_k"]},
@@ -28,13 +28,12 @@ DERIVED = {
 GUIDES = {"_reference"}
 """Marks that show no result: the diagonal of equal values, the line at 1."""
 ALONE = {
-    ("gradient-distribution", "_rms"): ("rms",),
     ("planted-key", "_capacity"): ("capacity", "formula"),
 }
 """Marks whose abscissa is a number of these columns, and whose height is a place on a curve or in the panel."""
 CURVES = {("score-density", "_theory"), ("calibration", "_theory")}
 """Smooth lines of theory on a finer grid than the data; tested on their own."""
-OTHER = {("real-heads", "_median"), ("attention-maps", "_one_hot")}
+OTHER = {("attention-maps", "_one_hot")}
 """Tested on their own."""
 
 
@@ -147,18 +146,6 @@ def test_curves_of_theory_run_through_the_densities_of_the_csv():
             assert min(apart) < 0.05 * part[column].max(), (title, column)
             compared += 1
     assert compared == 2 * table.loc[table["panel"] == "density", "d_k"].nunique()
-
-
-def test_medians_of_real_heads_are_those_of_the_csv():
-    table = as_read("real-heads")
-    medians = {
-        rounded(value)
-        for column in ("within_row_logit_std", "independence_ratio")
-        for value in table.groupby(["dump", "layer"])[column].median()
-    }
-    drawn_ones = [y for _, label, _, y in marks("real-heads") if label == "_median"]
-    assert drawn_ones
-    assert {rounded(value) for y in drawn_ones for value in y} <= medians
 
 
 def test_dots_of_the_attention_maps_mark_the_weights_above_one_half():

@@ -6,7 +6,7 @@ import json
 import pytest
 import synthetic_results as synthetic
 import yaml
-from figure_cases import REPORT, load
+from figure_cases import REPORT, load, word_files
 
 import draw_figure
 import publish_figures
@@ -25,7 +25,7 @@ def drawn(tmp_path_factory):
         tables = [folder / "tables" / f"{table}.csv" for table in load(name).INPUTS]
         synthetic.write(folder / "tables", {path.stem: frames[path.stem] for path in tables})
         files = {kind: folder / f"fig-{name}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")}
-        draw_figure.draw_figure(name, tables, "report", {}, **files)
+        draw_figure.draw_figure(name, tables, "report", {}, word_files(name), "en", **files)
     return folder
 
 

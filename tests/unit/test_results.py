@@ -210,7 +210,7 @@ def test_a_column_is_added_by_its_producer_and_its_description_alone(tmp_path):
     shutil.copytree(SCRIPTS, scripts, ignore=shutil.ignore_patterns("__pycache__"))
     edits = {
         "studies/attention_maps.py": ('"largest_weight":', '"least_weight": min(weights), "largest_weight":'),
-        "results/dictionary/examples.py": ("largest_weight=", 'least_weight=number("least of all"), largest_weight='),
+        "results/dictionary/examples.py": ("range(1, 17)},", 'range(1, 17)}, least_weight=number("least of all"),'),
     }
     for name, (before, after) in edits.items():
         text = (scripts / "sqrtdk" / name).read_text(encoding="utf-8")

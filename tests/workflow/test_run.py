@@ -231,7 +231,7 @@ EDITS = {
     "dumps={minilm_l6: {convention: learned}}": starts("audit"),
     "dumps={minilm_l6: {stage: init}}": starts("audit"),
     "training={recall: {d_k: 8, rates: [0.01]}}": starts("training", train_models=3),
-    "language=zh": {"publish_figures": 1, "write_latex": 1, **REPORT},
+    "language=zh": {"draw_figure": N_FIGURES, "publish_figures": 1, "write_latex": 1, **REPORT},
     "figure_target=slides": FIGURES,
 }
 

@@ -112,7 +112,15 @@ def figure_script(wildcards):
 
 
 def figure_tables(wildcards):
-    return [f"results/{table}.csv" for table in figures.load(wildcards.figure).INPUTS]
+    tables = figures.load(wildcards.figure).INPUTS
+    return [str(SOURCE / figures.source(name)) if name in figures.SHIPPED else figures.source(name) for name in tables]
+
+
+def figure_words(wildcards):
+    """The words that a figure is drawn with, in English and in the language of the report."""
+    files = (f"figure_{wildcards.figure.replace('-', '_')}", "figures_shared", "lists", "phrases", "drawn")
+    folders = (SOURCE / "report/words" / language for language in dict.fromkeys(("en", CONFIG["language"])))
+    return [str(path) for folder in folders for path in (folder / f"{name}.yaml" for name in files) if path.is_file()]
 
 
 def citable(path, category, caption, **labels):

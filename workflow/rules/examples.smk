@@ -35,7 +35,7 @@ rule sample_one_query:
         table="results/one_query.csv",
     params:
         seed=CONFIG["seed"],
-        columns=described,
+        columns=described("sample_one_query"),
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/sample_one_query.log",

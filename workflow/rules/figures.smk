@@ -1,4 +1,4 @@
-# Needs: the tables in results/ and the words of the report. Makes: each figure drawn (results/drawn/), and with words,
+# Needs: the tables in results/ and the words of the report. Makes: each figure drawn (results/drawn/), and with
 # metadata and citation as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON (results/figures/), and their manifest.
 
 FIGURES = figures.names()
@@ -22,6 +22,7 @@ rule draw_figure:
     input:
         script=figure_script,
         data=figure_tables,
+        words=figure_words,
     output:
         svg="results/drawn/fig-{figure}.svg",
         pdf="results/drawn/fig-{figure}.pdf",
@@ -30,6 +31,7 @@ rule draw_figure:
         json="results/drawn/fig-{figure}.json",
     params:
         target=CONFIG["figure_target"],
+        language=CONFIG["language"],
         columns=lambda wildcards: workflow_support.columns_hash(figure_tables(wildcards)),
         labels=lambda wildcards: as_json(configuration.labels(CONFIG)),
         versions=versions("numpy", "scipy", "pandas", "matplotlib", "seaborn", "pypdf"),
@@ -43,8 +45,8 @@ rule draw_figure:
         "draw figure {wildcards.figure}"
     shell:
         "python {input.script[0]:q} --figure {wildcards.figure} --data {input.data:q} --target {params.target:q}"
-        " --labels {params.labels:q} --svg {output.svg:q} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q}"
-        " --json {output.json:q} > {log:q} 2>&1"
+        " --labels {params.labels:q} --words {input.words:q} --language {params.language:q} --svg {output.svg:q}"
+        " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --json {output.json:q} > {log:q} 2>&1"
 
 
 rule publish_figures:

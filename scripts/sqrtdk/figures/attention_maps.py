@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import heat, panels, saving, selection, speaking, style
+from sqrtdk.figures import heat, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.targets import LARGE
+from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -22,7 +24,9 @@ INPUTS = ("attention_maps", "softmax_saturation")
 _EDGES = [(i / 10) ** 2 for i in range(11)]
 """Weights at which the colour changes, at equal steps of their root: small weights are most of a matrix."""
 _ONE_HOT = 0.5
-_LEFT, _RIGHT, _TOP, _BELOW, _BAR = 0.62, 0.08, 0.34, 0.42, 0.62
+_WIDTHS = (4, 64, 1024)
+"""Widths that are shown, or the nearest that there are."""
+_LEFT, _RIGHT, _TOP, _BELOW, _BAR = 0.34, 0.04, 0.34, 0.38, 0.66
 """Margins in inches: of the labels, above the matrices, below each of them, and of the colour bar."""
 
 
@@ -32,6 +36,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     if table.empty:
         return table
     style.scalings(table["scaling"])
+    table = table[table["d_k"].isin({nearest(table["d_k"], d_k) for d_k in _WIDTHS})]
     table = table.merge(_means(frames["softmax_saturation"], _weights(table).shape[1]), how="left")
     reals = table.select_dtypes("float").columns
     table[reals] = table[reals].map(lambda value: float(f"{value:.6g}"))
@@ -61,15 +66,16 @@ def _matrices(table: pd.DataFrame) -> Iterator[tuple[str, int, pd.DataFrame]]:
                 yield rule, d_k, rows
 
 
-@saving.styled(data, "No attention matrix was drawn.")
+@saving.styled(data, "No attention matrix was drawn.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a matrix for each width, a row of them for each scale rule, in one colour scale."""
+    from matplotlib.figure import Figure
+
     rules, widths = style.scalings(table["scaling"]), sorted(selection.order(table["d_k"]))
-    size = min((style.WIDTH - _LEFT - _RIGHT) / max(len(widths), 3) - 0.09, 1.5)
+    size = (style.WIDTH - _LEFT - _RIGHT) / max(len(widths), 3) - 0.09
     height = _TOP + len(rules) * (size + _BELOW) + _BAR
-    figure = panels.figure(height)
     # Placed by hand, so that a stroke of known width fills a cell.
-    figure.set_layout_engine("none")
+    figure = Figure((style.WIDTH, height))
 
     def place(left: float, bottom: float, width: float, tall: float) -> Axes:
         return figure.add_axes((left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height))
@@ -78,13 +84,14 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         i, j = rules.index(rule), widths.index(d_k)
         axes = place(_LEFT + j * (size + 0.09), height - _TOP - i * (size + _BELOW) - size, size, size)
         _matrix(axes, _weights(rows).to_numpy(), 72 * size)
-        axes.set_xlabel(_below(rows), fontsize=8)
+        axes.set_xlabel(_below(rows))
         if i == 0:
             axes.set_title(f"dₖ = {d_k}", loc="center")
         if j == 0:
-            axes.set_ylabel(style.scaling(rule).label)
-    bar = place(_LEFT, 0.42, style.WIDTH - _LEFT - _RIGHT - 0.1, 0.1)
-    heat.bar(figure, bar, _EDGES, "attention weight (dot: above 0.5)", lambda edge: f"{edge:.2g}")
+            look = style.scaling(rule)
+            axes.set_ylabel(look.label, color=look.colour)
+    bar = place(_LEFT, 0.48, style.WIDTH - _LEFT - _RIGHT - 0.1, 0.1)
+    heat.bar(figure, bar, _EDGES, "attention weight (dot: above 0.5)", _edge)
     return figure
 
 
@@ -129,16 +136,31 @@ def _runs(marked: np.ndarray, x: float) -> Iterator[tuple[float, int]]:
 
 
 def _below(rows: pd.DataFrame) -> str:
-    """Spell the effective keys of the matrix, and of many blocks where they were measured."""
-    text = f"{numbers.significant(rows['effective_keys'].mean(), 2)} keys"
-    average, se = rows.iloc[0][["mean_effective_keys", "mean_effective_keys_se"]]
-    return text if average != average else f"{text}\nmean {numbers.with_error(average, se)}"
+    """Spell the effective keys of the matrix."""
+    return f"{numbers.significant(rows['effective_keys'].mean(), 2)} effective keys"
+
+
+def _edge(edge: float) -> str:
+    """Spell every other edge of the colours, which have room for no more."""
+    return f"{edge:.2g}" if edge in _EDGES[::2] else ""
 
 
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    return Description(_caption(table), (_alt(table),), _reading(table), (Sentence("caveat"),))
+    return Description(_caption(table), (_alt(table),), _reading(table), (Sentence("caveat"),), _title(table))
+
+
+def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
+    """Say how many keys a query of the widest head listens to under each of the two usual rules."""
+    wide = table[table["d_k"] == table["d_k"].max()]
+    keys = wide.groupby("scaling")["effective_keys"].mean()
+    if not {"none", "1/sqrt(d_k)"} <= set(keys.index):
+        return (Sentence("title"),)
+    plain, scaled = (numbers.significant(keys[rule], 2) for rule in ("none", "1/sqrt(d_k)"))
+    kind = "sharper" if keys["none"] < keys["1/sqrt(d_k)"] else "other"
+    values = {"plain": plain, "scaled": scaled, "n_keys": _n_keys(table), "d_k": numbers.count(wide["d_k"].iloc[0])}
+    return (Sentence(f"finding.{kind}", values),)
 
 
 def _n_keys(table: pd.DataFrame) -> str:

@@ -71,7 +71,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-_LOOK = style.Look("", "#2b83d6", "o", style.SOLID)
+_LOOK = style.Look("", "#8158ee", "o", style.SOLID)
 
 
 def _draw_quantity(axes: Axes, part: pd.DataFrame, name: str) -> None:

@@ -30,6 +30,8 @@ LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
 PARTS = ("article", "atlas")
 TOPICS = ("answer", "scores", "attention", "gradients", "factor", "training", "start", "heads", "methods")
 """Chapters of the article, and topics of the atlas, in their order; figures of one topic come by name."""
+SHIPPED = ("start_rate",)
+"""Tables of the longer training that ships with the project: a usual run makes them without a row."""
 _PLACE = re.compile(r"""^PLACE\b.*= *["'](.*)["']""", re.MULTILINE)
 _DESCRIBES = re.compile(r"^def describe\(", re.MULTILINE)
 
@@ -94,6 +96,11 @@ def places() -> dict[str, Place]:
         name: Place(part, topic, f"{'E' if part == 'atlas' else ''}{next(numbers[part])}")
         for part, topic, name in placed
     }
+
+
+def source(table: str) -> str:
+    """Return where the table that a figure reads stands: in results/, or in the project where it ships with it."""
+    return f"{'resources/training' if table in SHIPPED else 'results'}/{table}.csv"
 
 
 def order(number: str) -> tuple[bool, int]:

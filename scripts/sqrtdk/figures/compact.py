@@ -23,8 +23,6 @@ CURVE = 5
 """Vertices of a stroke beyond which it counts as a curve."""
 FLAT = 0.04
 """How far, in points, a polyline may pass from a vertex that is left out."""
-STYLES = "path[marker-start]{fill:none}marker{overflow:visible}"
-"""Style sheet without which the markers are not drawn right."""
 _AXIS = "matplotlib.axis"
 _LAYERS = {"path": 0, "use": 1, "text": 2}
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -136,7 +134,7 @@ class _Markers:
     def elements(self) -> Iterator[ET.Element]:
         """Yield the definition of each marker."""
         for (d, look), name in self.names.items():
-            marker = ET.Element("marker", {"id": name})
+            marker = ET.Element("marker", {"id": name, "overflow": "visible"})
             ET.SubElement(marker, "path", {"d": d, "style": look})
             yield marker
 
@@ -147,7 +145,7 @@ def _marks(run: list[ET.Element], name: str) -> ET.Element:
     It ends twice in the last place, so that markers at its start and between stand at each place once.
     """
     places = [(float(use.attrib["x"]), float(use.attrib["y"])) for use in run]
-    path = ET.Element("path", {"d": svg_paths.through(places, DIGITS), "marker-start": f"url(#{name})"})
+    path = ET.Element("path", {"d": svg_paths.through(places, DIGITS), "fill": "none", "marker-start": f"url(#{name})"})
     if len(run) > 1:
         path.set("marker-mid", f"url(#{name})")
     if clip := run[0].get("clip-path"):

@@ -25,6 +25,12 @@ _FEW = 9
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return one row per ensemble, the largest exponent first: see `_all`."""
+    table = _all(frames)
+    return table if table.empty else table.sort_values("estimate", ascending=False, kind="stable", ignore_index=True)
+
+
+def _all(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per ensemble: exponent, intervals, the exact exponent, and the difference of the two.
 
     `ci_*` are 95 % intervals; `all_*` are Šidák's simultaneous ones, which hold for all ensembles at once in 95 % of
@@ -164,7 +170,7 @@ def _limits(left: Axes, right: Axes, table: pd.DataFrame) -> None:
     right.xaxis.set_major_locator(MaxNLocator(3, symmetric=True))
 
 
-@speaking.described(data)
+@speaking.described(_all)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     fitted = table[table["estimable"]]

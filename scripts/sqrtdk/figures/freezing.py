@@ -21,15 +21,15 @@ INPUTS = ("random_energy", "random_energy_curves", "asymptotic_ranges")
 
 _MEASURES = ("participation_ratio", "entropy")
 _LABELS = {"participation_ratio": "participation Σp²", "entropy": "entropy / ln n"}
-_WANTED = (16, 256, 4096, 1048576)
+_WANTED = (16, 256, 4096)
 _SCALED, _UNSCALED = 1.0, 8.0
 _HIDDEN = 0.02
 _EXACT = style.Look("exact", style.INK, "", style.SOLID)
 _SIMULATED = style.Look("simulated", "#8158ee", "o", style.SOLID)
 _LAWS = {
-    "hot": style.Look("n → ∞, hot", "#d55e00", "", style.DOTTED),
-    "frozen": style.Look("n → ∞, frozen", "#2b83d6", "", style.DASHED),
-    "hazard": style.Look("frozen, corrected", "#009e73", "", style.DASHDOT),
+    "hot": style.Look("n → ∞, hot", "#c44fb0", "", style.DOTTED),
+    "frozen": style.Look("n → ∞, frozen", "#8a5e10", "", style.DASHED),
+    "hazard": style.Look("frozen, corrected", "#2e767f", "", style.DASHDOT),
 }
 
 

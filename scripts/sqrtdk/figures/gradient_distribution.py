@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
+from sqrtdk.figures.targets import LARGE
 from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -21,7 +22,7 @@ PLACE = "article/gradients"
 INPUTS = ("gradient_distribution", "gradient_magnitude")
 
 _MEASURE = "grad_logits"
-_WANTED_D_K, _WANTED_N_KEYS = (64, 512), (64, 1024)
+_WANTED_D_K, _WANTED_N_KEYS = (64, 512), (64,)
 _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
 _LOWEST = 1e-9
 """Norms below are left of the panel."""
@@ -57,27 +58,21 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table.merge(rms, on=keys, how="left", validate="many_to_one").reset_index(drop=True)
 
 
-@saving.styled(data, "No gradient was simulated.")
+@saving.styled(data, "No gradient was simulated.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a panel for each number of keys and width: the share of rows below a norm, one curve for each rule."""
+    """Draw a panel for each width: the share of queries below a size, one curve for each rule."""
     statistics = _cells(frames)
-    keys, widths = (sorted(set(table[name])) for name in ("n_keys", "d_k"))
+    widths, (n,) = sorted(set(table["d_k"])), set(table["n_keys"])
     rules = style.scalings(table["scaling"])
-    figure = panels.figure(1.1 + 2.1 * len(keys))
-    grid = figure.subplots(len(keys), len(widths), sharex=True, sharey=True, squeeze=False)
-    _limits(grid[0][0], table)
-    for row, n in zip(grid, keys, strict=True):
-        for axes, d_k in zip(row, widths, strict=True):
-            cells = table[(table["n_keys"] == n) & (table["d_k"] == d_k)]
-            for rule in rules:
-                _curve(axes, cells[cells["scaling"] == rule], style.scaling(rule))
-            _energies(axes, [(rule, _statistic(statistics, rule, n, d_k, "top_tenth_energy")) for rule in rules])
-            axes.axvline(1e-3, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
-            axes.set_title(f"dₖ = {d_k}, n = {n}", loc="left")
-        row[0].set_ylabel("share of rows below")
-    for axes in grid[-1]:
-        axes.set_xlabel("norm of a row's gradient")
-    _legend(figure, rules)
+    figure, grid = layout.stack([170] * len(widths), left=46, right=12, top=26, bottom=46, gap=46)
+    for axes, d_k in zip(grid, widths, strict=True):
+        _limits(axes, table)
+        cells = table[table["d_k"] == d_k]
+        for rule in rules:
+            _curve(axes, cells[cells["scaling"] == rule], style.scaling(rule))
+        _energies(axes, [(rule, _statistic(statistics, rule, n, d_k, "top_tenth_energy")) for rule in rules])
+        axes.set_title(f"dₖ = {d_k}, {n} keys: share of queries below")
+    grid[-1].set_xlabel("size of one query’s gradient (of the logits)")
     return figure
 
 
@@ -93,32 +88,25 @@ def _curve(axes: Axes, part: pd.DataFrame, look: Look) -> None:
     if np.isfinite(norm).any():
         axes.fill_betweenx(share, low, part["high"].clip(lower=1e-300), color=look.colour, alpha=0.25, linewidth=0)
     axes.plot(
-        norm, share, color=look.colour, linestyle=look.dash, linewidth=1.2, marker=look.marker, markersize=2.4,
+        norm, share, color=look.colour, linestyle=look.dash, linewidth=1.5, marker=look.marker, markersize=4,
         label=panels.POINTS,
     )  # fmt: skip
-    median = part.loc[(part["share_of_rows"] - 0.5).abs().idxmin(), "norm"]
-    if median > 0:
-        axes.plot(
-            [median], [0.5], linestyle="none", marker=look.marker, markersize=6, color=look.colour,
-            markerfacecolor="none", label="_median",
-        )  # fmt: skip
-    rms, known = part["rms"].iloc[0], np.isfinite(norm)
-    if rms > 0 and known.sum() > 1:
-        height = float(np.interp(np.log(rms), np.log(norm[known]), share[known]))
-        axes.plot([rms], [height], linestyle="none", marker=look.marker, markersize=6, color=look.colour, label="_rms")
 
 
 def _energies(axes: Axes, energies: list[tuple[str, pd.Series | None]]) -> None:
-    """Write, for each rule, the share of energy in the top tenth of the rows."""
+    """Name the rules in their looks, each with the share of the squared gradients in the top tenth of the queries."""
     lines = [(rule, row) for rule, row in energies if row is not None and row["estimate"] == row["estimate"]]
-    if not lines:
-        return
-    axes.text(0.03, 0.96, "energy in top 10 % of rows", transform=axes.transAxes, va="top", fontsize="x-small")
-    for position, (rule, row) in enumerate(lines):
-        look = style.scaling(rule)
-        text = f"{look.label}: {numbers.percent(row['estimate'], 0)}"
-        height = 0.86 - 0.1 * position
-        axes.text(0.03, height, text, transform=axes.transAxes, va="top", fontsize="x-small", color=look.colour)
+    shown = lines or [(rule, None) for rule, _ in energies]
+    if lines:
+        axes.text(0.03, 0.95, "a tenth of queries holds", transform=axes.transAxes, va="center")
+    for position, (rule, row) in enumerate(shown):
+        look, height = style.scaling(rule), 0.82 - 0.12 * position
+        text = look.label if row is None else f"{numbers.percent(row['estimate'], 0)}: {look.label}"
+        axes.text(0.1, height, text, transform=axes.transAxes, va="center", color=look.colour)
+        axes.plot(
+            [0.03, 0.085], [height] * 2, transform=axes.transAxes, color=look.colour, linestyle=look.dash,
+            marker=look.marker, markersize=4, label="_key",
+        )  # fmt: skip
 
 
 def _limits(axes: Axes, table: pd.DataFrame) -> None:
@@ -130,23 +118,12 @@ def _limits(axes: Axes, table: pd.DataFrame) -> None:
         axes.set_xlim(_LOWEST, 1)
         return
     axes.set_xlim(max(seen.min() / 2, _LOWEST), seen.max() * 3)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    axes.set_yticks([0, 0.5, 1], ["0", "½", "1"])
     low, high = axes.get_xlim()
     powers = range(-9, 6, 3) if high / low > 1e5 else range(-9, 6)
     axes.set_xticks([10.0**power for power in powers if low <= 10.0**power <= high])
     axes.xaxis.set_major_formatter(panels.tick_text)
     axes.minorticks_off()
-
-
-def _legend(figure: Figure, rules: Sequence[str]) -> None:
-    handles = [panels.key(style.scaling(rule)) for rule in rules]
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))
-    ink = style.Look("root mean square", style.INK, "o", style.SOLID)
-    handles = [
-        panels.key(ink, linestyle="none", markersize=6),
-        panels.key(ink, hollow=True, linestyle="none", markersize=6, label="median"),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
 
 
 def _statistic(
@@ -168,7 +145,20 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     statistics = _cells(frames)
     values = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "rows": speaking.span(table["n_rows"])}
     reading = _reading(table, statistics)
-    return Description((Sentence("caption", values),), _alt(table, statistics), reading, (Sentence("caveat"),))
+    caption, caveat, title = Sentence("caption", values), Sentence("caveat"), _title(table, statistics)
+    return Description((caption,), _alt(table, statistics), reading, (caveat,), title)
+
+
+def _title(table: pd.DataFrame, statistics: pd.DataFrame) -> tuple[Sentence, ...]:
+    """Say which share of the squared gradients a tenth of the queries holds, without a scale and with it."""
+    d_k, n = min(table["d_k"]), max(table["n_keys"])
+    plain, scaled = (_statistic(statistics, rule, n, d_k, "top_tenth_energy") for rule in (_UNSCALED, _SCALED))
+    if plain is None or scaled is None or not abs(plain["estimate"] - scaled["estimate"]) >= 0:
+        return (Sentence("title"),)
+    apart = abs(plain["estimate"] - scaled["estimate"]) > selection.noise(plain["se"], scaled["se"])
+    kind = "same" if not apart else "gathers" if plain["estimate"] > scaled["estimate"] else "spreads"
+    shares = {name: numbers.percent(row["estimate"], 0) for name, row in (("plain", plain), ("scaled", scaled))}
+    return (Sentence(f"finding.{kind}", shares | {"d_k": numbers.count(d_k), "n": numbers.count(n)}),)
 
 
 def _below(row: pd.Series) -> object:

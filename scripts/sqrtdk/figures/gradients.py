@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
-from sqrtdk.figures.style import Look
+from sqrtdk.figures.targets import LARGE
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
@@ -15,14 +15,14 @@ from sqrtdk.words.sentences import Listing, Sentence
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PLACE = "article/gradients"
 INPUTS = ("gradient_by_keys", "key_crossovers")
 
-_MEASURES = {"grad_logits": "by the logits", "grad_query": "by the query"}
-_QUANTITIES = ("rms", "median")
+_MEASURES = ("grad_logits", "grad_query")
+_SHOWN = "grad_logits"
+_QUANTITIES = {"median": "median query", "rms": "root mean square"}
 _N_KEYS = (3, 16, 64, 1024)
 _WANTED = 64
 _LOWEST, _HIGHEST = 1e-3, 300.0
@@ -33,45 +33,33 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = frames["gradient_by_keys"]
     if table.empty:
         return table
-    shown = table["n_keys"].isin(_N_KEYS) & table["measure"].isin(_MEASURES) & table["ratio"].between(_LOWEST, _HIGHEST)
+    shown = table["n_keys"].isin(_N_KEYS) & (table["measure"] == _SHOWN) & table["ratio"].between(_LOWEST, _HIGHEST)
     return table[shown].reset_index(drop=True)
 
 
-@saving.styled(data, "No gradients were compared.")
+@saving.styled(data, "No gradients were compared.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a panel for the logits and one for the query, with a look for each number of keys, and the line at 1."""
+    """Draw a panel for the median and one for the root mean square, with a look for each number of keys."""
     looks = style.sequence(sorted(selection.order(table["n_keys"])))
-    figure = panels.figure(3.6)
-    grid = figure.subplots(1, len(_MEASURES), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (measure, title) in zip(grid, _MEASURES.items(), strict=True):
-        panels.log_heights(axes)
-        rows = table[table["measure"] == measure]
+    figure, grid = layout.stack([165] * len(_QUANTITIES), left=52, right=70, top=26, gap=46)
+    for axes, (quantity, title) in zip(grid, _QUANTITIES.items(), strict=True):
+        axes.set_yscale("log")
+        ends = []
         for n, look in looks.items():
-            _draw_keys(axes, rows[rows["n_keys"] == n], look)
+            part = table[(table["quantity"] == quantity) & (table["n_keys"] == n)].sort_values("d_k")
+            low, high = part["low"], part["high"]
+            panels.points(axes, part["d_k"], part["ratio"], low, high, look, line=True, size=4.4)
+            if len(part) and part["d_k"].iloc[-1] == table["d_k"].max():
+                ends.append((part["ratio"].iloc[-1], f"n = {n}", look.colour))
+            elif len(part):
+                layout.says(axes, part["d_k"].iloc[-1], part["ratio"].iloc[-1], f"n = {n}", look.colour, 7, 5)
         panels.reference(axes, 1)
-        panels.d_k_axis(axes, table["d_k"], most=6)
-        axes.set_title(f"gradient {title}")
-    grid[0].set_ylim(_LOWEST, _HIGHEST)
-    grid[0].set_ylabel("without the scale / with 1/√dₖ")
-    panels.log_ticks(grid[0])
-    _legend(figure, looks)
+        panels.d_k_axis(axes, table["d_k"], "dₖ" if axes is grid[-1] else None)
+        axes.set_ylim(_LOWEST, _HIGHEST)
+        panels.log_heights(axes, most=5)
+        axes.set_title(f"gradient without / with the scale, {title}")
+        layout.at_ends(axes, ends)
     return figure
-
-
-def _draw_keys(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
-    for quantity, dash in zip(_QUANTITIES, (style.SOLID, style.DOTTED), strict=True):
-        part = rows[rows["quantity"] == quantity]
-        drawn = style.Look(look.label, look.colour, look.marker, dash)
-        ends = part["low"], part["high"]
-        panels.points(axes, part["d_k"], part["ratio"], *ends, drawn, hollow=quantity == "median", line=True, size=3.6)
-
-
-def _legend(figure: Figure, looks: dict[int, Look]) -> None:
-    handles = [panels.key(look, linestyle="none", label=f"n = {n}") for n, look in looks.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    ink = style.Look("root mean square", style.INK, "o", style.SOLID)
-    handles = [panels.key(ink), panels.key(ink, hollow=True, linestyle=style.DOTTED, label="median")]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
 @speaking.described(data)
@@ -88,7 +76,19 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     ]
     alt = Sentence("alt", {"d_k": numbers.count(d_k), "parts": Listing(tuple(sizes), "semicolon")})
     reading = (Sentence("reading.sizes", {"d_k": numbers.count(d_k), "parts": Listing(tuple(sizes), "semicolon")}),)
-    return Description((Sentence("caption", values),), (alt,), (*reading, *crossings), (Sentence("caveat"),))
+    words = (Sentence("caption", values),), (alt,), (*reading, *crossings), (Sentence("caveat"),)
+    return Description(*words, _title(frames["gradient_by_keys"], d_k))
+
+
+def _title(table: pd.DataFrame, d_k: int) -> tuple[Sentence, ...]:
+    """Say over which numbers of keys the gradient of the median query is smaller without the scale, at one width."""
+    rows = table[(table["measure"] == _SHOWN) & (table["quantity"] == "median") & (table["d_k"] == d_k)]
+    rows = rows[rows["n_keys"].isin(_N_KEYS) & rows["ratio"].notna()].sort_values("n_keys")
+    vanishes = speaking.counts(rows.loc[rows["ratio"] < 1, "n_keys"])
+    others = speaking.counts(rows.loc[rows["ratio"] >= 1, "n_keys"])
+    kind = "some" if vanishes.items and others.items else "all" if vanishes.items else "none"
+    values = {"d_k": numbers.count(d_k), "vanishes": vanishes, "others": others}
+    return (Sentence(f"finding.{kind}", values),) if len(rows) else (Sentence("title"),)
 
 
 def _sizes(table: pd.DataFrame, measure: str, d_k: int) -> Sentence:

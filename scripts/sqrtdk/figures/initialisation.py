@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
+from sqrtdk.figures.targets import LARGE
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -20,16 +21,20 @@ if TYPE_CHECKING:
 PLACE = "article/start"
 INPUTS = ("initialisation",)
 
-_GROUPS = {
-    "weights": "initial weights (x with LayerNorm)",
-    "inputs": "inputs x (LeCun weights, dₖ = 64)",
-    "heads": "q and k (LeCun weights, x with LayerNorm)",
-}
+_GROUPS = ("weights", "inputs", "heads")
+_SHOWN = {"weights": "initial weights, q·k / √dₖ", "heads": "normalised queries and keys"}
+_ROW = 19
+"""Points for a layer's row."""
 _NEAR = 1.1
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per layer, the standard deviation of its logits with a 95 % interval, and the exact one."""
+    """Return one row per layer that is shown: standard deviation of its logits, with 95 % interval and exact value."""
+    table = _all(frames)
+    return table[table["group"].isin(_SHOWN)].reset_index(drop=True) if len(table) else table
+
+
+def _all(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = frames["initialisation"]
     if table.empty:
         return table
@@ -39,34 +44,36 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table
 
 
-@saving.styled(data, "No initial weights were measured.")
+@saving.styled(data, "No initial weights were measured.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a point in each layer's row, a panel for each group, on one log axis with 1 marked."""
-    groups = {name: _rows(table[table["group"] == name]) for name in _GROUPS if name in set(table["group"])}
-    sizes = [len(rows) for rows in groups.values()]
-    figure = panels.figure(0.9 + 0.19 * sum(sizes) + 0.3 * len(sizes))
-    grid = figure.subplots(len(groups), 1, sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
+    """Draw a point in each layer's row, sorted, a panel for each group, on one log axis with 1 marked."""
+    groups = {name: _sorted(table[table["group"] == name]) for name in _SHOWN if name in set(table["group"])}
+    heights = [_ROW * len(rows) for rows in groups.values()]
+    figure, grid = layout.stack(heights, left=178, right=56, top=26, bottom=44, gap=30)
     widths = style.sequence(sorted(set(table["d_k"])))
     for axes, (name, rows) in zip(grid, groups.items(), strict=True):
         axes.set_xscale("log")
+        _limits(axes, table)
         for place, cells in enumerate(rows.values()):
             _draw_row(axes, place, cells, widths)
         axes.axvline(1, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
-        axes.set_yticks(range(len(rows)), [panels.short(label, 26) for label in rows])
+        axes.set_yticks(range(len(rows)), [panels.short(label, 24) for label in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
         axes.tick_params(axis="y", length=0)
-        axes.set_title(_GROUPS[name])
+        axes.tick_params(axis="x", labelbottom=axes is grid[-1])
+        axes.set_title(_SHOWN[name], x=-172 / (layout.WIDTH - 178 - 56), fontweight="bold")
         _number_column(axes, rows)
-    _limits(grid, table)
-    grid[-1].set_xlabel("standard deviation of the logits within a row")
+    grid[-1].set_xlabel("standard deviation of the logits")
     if len(widths) > 1:
-        figure.legend(
-            handles=[panels.key(look, line=False, label=f"dₖ = {width}") for width, look in widths.items()],
-            loc="outside upper center",
-            ncols=4,
-        )
+        keys = [panels.key(look, line=False, label=f"dₖ = {width}") for width, look in widths.items()]
+        grid[-1].legend(handles=keys, loc="lower left", handlelength=0.8, handletextpad=0.4)
     return figure
+
+
+def _sorted(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of a panel from the smallest spread to the largest."""
+    return dict(sorted(_rows(table).items(), key=lambda line: line[1][0]["estimate"]))
 
 
 def _label(row: dict[str, Any]) -> str:
@@ -93,36 +100,34 @@ def _draw_row(axes: Axes, place: int, cells: list[dict[str, Any]], widths: dict[
             axes.plot([cell["low"], cell["high"]], [y, y], color=look.colour, linewidth=1.1, label="_intervals")
         if cell["exact"] > 0:
             axes.plot(
-                [cell["exact"]], [y], color=style.INK, marker="|", markersize=9, markeredgewidth=1.2, label="_theory"
+                [cell["exact"]], [y], color=style.INK, marker="|", markersize=11, markeredgewidth=1.2, label="_theory"
             )
         axes.plot(
             [cell["estimate"] if cell["estimate"] > 0 else float("nan")],
             [y],
             color=look.colour,
             marker=look.marker,
-            markersize=3.6,
+            markersize=5,
             linestyle="none",
             label=panels.POINTS,
         )
 
 
 def _number_column(axes: Axes, rows: dict[str, list[dict[str, Any]]]) -> None:
-    """Write each standard deviation at the right edge."""
+    """Write the standard deviation of the narrowest head at the right edge."""
     twin = axes.secondary_yaxis("right")
-    words = [", ".join(numbers.significant(cell["estimate"], 2) for cell in cells) for cells in rows.values()]
-    twin.set_yticks(range(len(rows)), words)
+    twin.set_yticks(range(len(rows)), [numbers.significant(cells[0]["estimate"], 2) for cells in rows.values()])
     twin.tick_params(axis="y", length=0)
     twin.spines["right"].set_visible(False)
 
 
-def _limits(grid: Any, table: pd.DataFrame) -> None:
+def _limits(axes: Axes, table: pd.DataFrame) -> None:
     from matplotlib.ticker import LogLocator
 
     seen = selection.finite(table[["estimate", "low", "high", "exact"]])
     seen = seen[seen > 0]
-    axes = grid[0]
     axes.set_xlim(min(seen.min(initial=1.0), 1.0) / 1.6, max(seen.max(initial=1.0), 1.0) * 1.6)
-    axes.xaxis.set_major_locator(LogLocator(numticks=8))
+    axes.xaxis.set_major_locator(LogLocator(numticks=5))
     axes.xaxis.set_major_formatter(panels.tick_text)
     axes.xaxis.set_minor_locator(LogLocator(subs=()))
 
@@ -130,8 +135,24 @@ def _limits(grid: Any, table: pd.DataFrame) -> None:
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
-    reading = (*_weights(table), *_inputs(table), *_heads(table), _coverage(table))
-    return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
+    whole = _all(frames)
+    reading = (*_weights(whole), *_inputs(whole), *_heads(whole), _coverage(whole))
+    return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),), _title(table))
+
+
+def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
+    """Say how many initialisations start where the scale assumes, and how far apart the others are."""
+    rows = _rows(table[table["group"] == "weights"])
+    if len(rows) < 2:
+        return (Sentence("title"),)
+    cells = [cells[0] for cells in rows.values()]
+    near = sum(map(_near, cells))
+    sizes = {name: numbers.significant(pick(c["estimate"] for c in cells), 2) for name, pick in _ENDS}
+    kind = "all" if near == len(cells) else "some"
+    return (Sentence(f"finding.{kind}", sizes | {"near": numbers.count(near), "all": numbers.count(len(cells))}),)
+
+
+_ENDS = (("low", min), ("high", max))
 
 
 def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:

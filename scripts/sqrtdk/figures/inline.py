@@ -4,22 +4,24 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
-from sqrtdk.figures import compact, style
+from sqrtdk.figures import compact, framing, style
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 _REFERENCE = re.compile(r"url\((['\"]?)#([^)'\"]+)\1\)")
 # The layout is measured in DejaVu Sans; Verdana has the same widths.
-_FONT = "var(--figure-font, 'DejaVu Sans', Verdana, sans-serif)"
+_FONT = "DejaVu Sans, Verdana, sans-serif"
 _TARGET = re.compile(r"""(?:href=["']|url\(['"]?)#([^)'"]+)""")
 _INHERITED = re.compile(r"^\*\{(stroke-linejoin: ?round; ?stroke-linecap: ?butt)\}$")
 
 
 class Sheet:
-    """What the figures of one page share: a class for each look, and a number for each figure's ids."""
+    """What the figures of one page share: a number for each figure's ids."""
+
+    css = ""
+    """No look of a figure needs a style sheet, so that it stays right where policies forbid inline ones."""
 
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}
         self.figures = 0
 
     def prefix(self) -> str:
@@ -27,23 +29,14 @@ class Sheet:
         self.figures += 1
         return f"f{self.figures}-"
 
-    def name(self, look: str) -> str:
-        """Return the class of a look given as declarations."""
-        return self.names.setdefault(look, f"s{len(self.names)}")
-
-    @property
-    def css(self) -> str:
-        """Return the style sheet of all figures so far."""
-        return "\n".join([compact.STYLES, *(f".{name}{{{look}}}" for look, name in self.names.items())])
-
 
 def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = None) -> str:
     """Return an SVG element to be pasted into HTML: no prologue, own ids, and ink in the text colour of the page.
 
-    Looks become classes of the page's sheet, so that no element has a style of its own. Ids that something refers to
-    become short ones of this figure, others are dropped; the ink colour becomes `currentColor`, fonts follow the CSS
-    variable `--figure-font`, and width and height are left to the page. The title, by which a screen reader calls it,
-    is that of the file's metadata unless given; what describes it is the element `<name>-alt` of the page. A style
+    Looks become presentation attributes, which no policy on inline styles forbids. Ids that something refers to become
+    short ones of this figure, others are dropped; the ink colour becomes `currentColor`, fonts are those of the layout
+    or as wide, and width and height are left to the page, as is the frame. The title, by which a screen reader calls
+    it, is that of the file's metadata unless given; what describes it is the element `<name>-alt` of the page. A style
     sheet inside, which would apply to the whole page, raises ValueError; matplotlib's own one-liner becomes the look of
     the figure.
     """
@@ -55,6 +48,7 @@ def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = Non
             root.remove(child)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
+    _unframe(root)
     compact.order_axes(root)
     referred = set(_TARGET.findall(svg_text))
     used = [own for element in root.iter() if (own := element.get("id", "")) in referred]
@@ -70,12 +64,24 @@ def svg_for_page(svg_text: str, name: str, sheet: Sheet, title: str | None = Non
     heading.text = title
     root.insert(0, heading)
     root.set("xmlns", _SVG.strip("{}"))
-    root.set("style", f"{inherited};font-family:{_FONT}")
+    root.set("style", inherited)
+    root.set("font-family", _FONT)
     for element in root.iter():
-        if "style" in element.attrib:
-            element.set("class", sheet.name(element.attrib.pop("style")))
+        for declaration in filter(None, element.attrib.pop("style", "").split(";")):
+            name, _, value = declaration.partition(":")
+            if value:
+                element.set(name, value)
     # In texts and attributes > is escaped.
     return ET.tostring(root, encoding="unicode").replace(" />", "/>")
+
+
+def _unframe(root: ET.Element) -> None:
+    """Leave away what stands around the figure, which the page says itself."""
+    if body := root.attrib.pop("data-body", None):
+        root.set("viewBox", body)
+    for parent in list(root.iter("g")):
+        for child in [child for child in parent if child.get("id", "").startswith(framing.GROUP)]:
+            parent.remove(child)
 
 
 def _metadata(root: ET.Element, name: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.results import picking
+from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -20,13 +21,23 @@ if TYPE_CHECKING:
 PLACE = "atlas/scores"
 INPUTS = ("moments",)
 
-_FEW = 9
+_WIDTHS = (4, 64, 1024)
+"""Widths that are shown, or the nearest that there are."""
+_ROW = 13
+"""Points for an ensemble's row."""
 _LINEAR_BELOW = 0.01
 _NEARLY_NORMAL = 0.1
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per cell with a kurtosis: estimate, 95 % interval, whether it is trusted, and the exact value."""
+    """Return one row per cell that is shown: estimate, 95 % interval, whether it is trusted, and the exact value."""
+    table = _all(frames)
+    if table.empty:
+        return table
+    return table[table["d_k"].isin({nearest(table["d_k"], d_k) for d_k in _WIDTHS})].reset_index(drop=True)
+
+
+def _all(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     moments = picking.simulated(frames["moments"])
     if moments.empty:
         return moments
@@ -41,74 +52,53 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 @saving.styled(data, "No excess kurtosis was estimated.")
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a small panel per ensemble on one common axis, linear near 0 and logarithmic beyond."""
-    shown = set(table["ensemble"])
-    every = style.ensembles(selection.order(picking.simulated(frames["moments"])["ensemble"]))
-    looks = {name: look for name, look in every.items() if name in shown}
-    few = len(looks) <= _FEW
-    n_rows, n_columns = panels.grid_shape(len(looks), 3 if few else 4)
-    figure = panels.figure(0.75 + (1.45 if few else 0.95) * n_rows)
-    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
-    for position, (axes, (name, look)) in enumerate(zip(grid.flat, looks.items(), strict=False)):
-        axes.set_yscale("symlog", linthresh=_LINEAR_BELOW, linscale=0.6)
-        cells = table[table["ensemble"] == name]
-        panels.reference(axes, 0)
-        panels.theory(axes, cells["d_k"], cells["exact"], style.Look("", look.colour, "", style.SOLID), width=1.1)
+    """Draw a row for each ensemble, sorted, with a marker for each width, on an axis linear near 0."""
+    widths = style.sequence(sorted(selection.order(table["d_k"])))
+    size = table.assign(size=table["exact"].fillna(table["excess_kurtosis"])).sort_values("d_k").groupby("ensemble")
+    names = size["size"].last().sort_values().index.tolist()
+    figure, (axes,) = layout.stack([_ROW * len(names)], left=124, right=18, top=24, bottom=36)
+    axes.set_xscale("symlog", linthresh=_LINEAR_BELOW, linscale=0.6)
+    axes.axvline(0, color=style.INK, linewidth=0.8, alpha=style.MUTED, zorder=1, label="_reference")
+    rows = {name: place for place, name in enumerate(names)}
+    for width, look in widths.items():
+        cells = table[table["d_k"] == width]
+        places = cells["ensemble"].map(rows)
+        axes.hlines(places, cells["low"], cells["high"], color=look.colour, linewidth=1.1, label="_intervals")
+        exact = {"marker": "|", "markersize": 8, "markeredgewidth": 1.0, "linestyle": "none"}
+        axes.plot(cells["exact"], places, color=look.colour, label="_theory", **exact)
         for trusted in (True, False):
             part = cells[cells["trusted"] == trusted]
-            panels.points(
-                axes,
-                part["d_k"],
-                part["excess_kurtosis"],
-                part["low"],
-                part["high"],
-                look,
-                hollow=not trusted,
-                size=3.6,
-            )
-        below = position + n_columns >= len(looks)
-        panels.d_k_axis(axes, table["d_k"], "dₖ" if below else None, most=2)
-        axes.tick_params(labelbottom=below)
-        axes.set_title(
-            panels.short(look.label, panels.LONGEST_TITLE + 1), pad=3 if few else 2, fontsize=9.5 if few else 8.5
-        )
-        if not few:
-            axes.grid(axis="x", visible=False)
-            axes.tick_params(length=0, labelsize=8)
-    _heights(grid[0][0], table)
-    for axes in grid.flat[len(looks) :]:
-        axes.set_axis_off()
-    figure.supylabel("excess kurtosis of q·k", fontsize=9.5)
-    ink = style.Look("exact", style.INK, "", style.SOLID)
-    dots = style.Look("estimate", style.INK, "o", style.SOLID)
-    handles = [
-        panels.key(ink),
-        panels.key(dots, line=False),
-        panels.key(dots, line=False, hollow=True, label="not trusted"),
-    ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=3)
+            fill = look.colour if trusted else "none"
+            dots = {"marker": look.marker, "markersize": 4, "markerfacecolor": fill, "linestyle": "none"}
+            axes.plot(part["excess_kurtosis"], places[part.index], color=look.colour, label=panels.POINTS, **dots)
+    _limits(axes, table)
+    axes.set_yticks(range(len(names)), [panels.short(style.ensemble_label(name), 18) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("excess kurtosis of q·k (hollow: not trusted, bar: exact)")
+    keys = [panels.key(look, line=False, label=f"dₖ = {width}") for width, look in widths.items()]
+    figure.legend(handles=keys, loc="upper right", ncols=len(keys), handlelength=1)
     return figure
 
 
-def _heights(axes: Axes, table: pd.DataFrame) -> None:
+def _limits(axes: Axes, table: pd.DataFrame) -> None:
     """Set limits and decade ticks that fit on an axis linear within ±0.01."""
     import numpy as np
     from matplotlib.ticker import NullLocator
 
-    shown = np.abs(table[["excess_kurtosis", "exact"]].to_numpy(float))
-    top = 10.0 ** np.ceil(np.log10(max(np.nanmax(shown), 0.1) * 1.5))
     signed = table[["excess_kurtosis", "exact"]].to_numpy(float)
+    top = 10.0 ** np.ceil(np.log10(max(np.nanmax(np.abs(signed)), 0.1) * 1.5))
     negative = np.nanmin(signed)
     bottom = -(10.0 ** np.ceil(np.log10(-negative * 1.5))) if negative < -_LINEAR_BELOW else -2 * _LINEAR_BELOW
-    axes.set_ylim(bottom, top)
+    axes.set_xlim(bottom, top)
     decades = [10.0**e for e in range(-1, int(round(np.log10(top))) + 1)]
-    decades = decades[:: -(-len(decades) // 3)]
-    axes.set_yticks([-tick for tick in reversed(decades) if -tick >= bottom] + [0, *decades])
-    axes.yaxis.set_major_formatter(panels.tick_text)
-    axes.yaxis.set_minor_locator(NullLocator())
+    decades = decades[:: -(-len(decades) // 4)]
+    axes.set_xticks([-tick for tick in reversed(decades) if -tick >= bottom] + [0, *decades])
+    axes.xaxis.set_major_formatter(panels.tick_text)
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
-@speaking.described(data)
+@speaking.described(_all)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     names = selection.order(table["ensemble"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import style
@@ -48,3 +49,28 @@ def says(axes: Axes, x: float, y: float, text: str, colour: str, dx: float = 0, 
     """Write a label at a line: so far from a place of the data, in the colour of the line."""
     settings = {"ha": "left", "va": "center"} | place
     axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", color=colour, annotation_clip=False, **settings)
+
+
+def at_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], dx: float = 6, step: float = 15) -> None:
+    """Write labels right of the panel at the ends of its lines, no two closer than `step`.
+
+    ends: height in the data, text and colour of each. The limits of the axes must be final.
+    """
+    if not ends:
+        return
+    tall = 72 * axes.get_window_extent().height / axes.figure.dpi
+    inverted = axes.transAxes.inverted()
+    places = [tall * float(inverted.transform(axes.transData.transform((1, height)))[1]) for height, _, _ in ends]
+    places = [min(max(place, 0), tall) for place in places]
+    order = sorted(range(len(ends)), key=lambda i: places[i])
+    for low, high in itertools.pairwise(order):
+        places[high] = max(places[high], places[low] + step)
+    over = max(places) - tall
+    for i in reversed(order):
+        # Back into the panel, and only as far as the next label below lets it.
+        places[i] = min(places[i], tall) if over > 0 else places[i]
+        tall = places[i] - step if over > 0 else tall
+    height = 72 * axes.get_window_extent().height / axes.figure.dpi
+    for place, (_, text, colour) in zip(places, ends, strict=True):
+        at = {"xy": (1, place / height), "xycoords": "axes fraction", "xytext": (dx, 0), "textcoords": "offset points"}
+        axes.annotate(text, color=colour, ha="left", va="center", annotation_clip=False, **at)

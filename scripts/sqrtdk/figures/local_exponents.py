@@ -22,11 +22,28 @@ INPUTS = ("local_exponents",)
 _CONSTANT = 1e-6
 _CHANGE = 0.5
 """An exact exponent that moves by more than this from the narrowest pair to the widest has a crossover to mark."""
-_MOST_COLOURED = 6
+_MOST_COLOURED, _MOST_SHOWN = 6, 6
 _OTHERS = style.Look("others", style.INK, "x", style.SOLID)
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows that are shown: of all ensembles with exponent 1, and of those whose exponent changes most."""
+    table = _all(frames)
+    if table.empty:
+        return table
+    return table[table["ensemble"].isin([*_constant(table), *_changing(table)])].reset_index(drop=True)
+
+
+def _changing(table: pd.DataFrame) -> list[str]:
+    """Return the ensembles whose exponent, exact or measured, differs most between its narrowest and widest pair."""
+    moved = {}
+    for name, rows in table[~table["ensemble"].isin(_constant(table))].groupby("ensemble", sort=False):
+        known = rows["exact"].where(rows["exact"].notna(), rows["exponent"])[rows["d_k"].sort_values().index].dropna()
+        moved[name] = abs(known.iloc[-1] - known.iloc[0]) if len(known) > 1 else 0.0
+    return sorted(sorted(moved, key=lambda name: -moved[name])[:_MOST_SHOWN], key=list(moved).index)
+
+
+def _all(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return one row per pair of neighbouring widths: the local exponent, its 95 % interval and the exact one.
 
     `d_k` is the geometric mean of the pair. Where an ensemble has no error of its variance, `quantity` says that the
@@ -166,7 +183,7 @@ def _draw_small(axes: Axes, rows: pd.DataFrame, look: Look, mark: float | None) 
         text.set_in_layout(False)
 
 
-@speaking.described(data)
+@speaking.described(_all)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_changes(table), *_steady(table), *_ranges(table), _covered(table))
@@ -176,6 +193,8 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 def _caption(table: pd.DataFrame) -> Iterator[Sentence]:
     flat, coloured = _constant(table), _coloured(table)
     yield Sentence("caption.all")
+    if _changing(table):
+        yield Sentence("caption.others")
     if flat:
         yield Sentence("caption.flat", {"ensembles": speaking.counted(len(flat), "shared.ensembles")})
     if len(coloured) < len(flat):

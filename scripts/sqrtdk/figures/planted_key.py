@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
+from sqrtdk.figures.targets import LARGE
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
@@ -22,15 +23,22 @@ PLACE = "article/factor"
 INPUTS = ("planted_key", "planted_capacity")
 
 _KEYS = ["d_k", "rho", "scaling", "measure"]
-_RETRIEVED = style.Look("it has the largest weight", style.INK, "x", style.DOTTED)
+_WANTED = 64
 _NOISE, _SIGNAL = "1/sqrt(d_k)", "1/d_k"
 _UNDECIDED = 0.999
 """Means closer to 1 than this rest on rare rows, too few of which are drawn for an interval."""
-_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per number of keys and rule, and for the largest weight, with intervals and capacities."""
+    """Return one row per number of keys and rule, at one width and the best match, with intervals and capacities."""
+    table = _all(frames)
+    if table.empty:
+        return table
+    shown = (table["measure"] == "weight") & (table["rho"] == table["rho"].max())
+    return table[shown & (table["d_k"] == nearest(table["d_k"], _WANTED))].reset_index(drop=True)
+
+
+def _all(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = frames["planted_key"]
     if table.empty:
         return table
@@ -44,82 +52,69 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table
 
 
-def _series(table: pd.DataFrame) -> list[tuple[pd.DataFrame, Look]]:
-    """Return (rows, look) for each scale rule, and for the share of rows in which the planted key is the largest."""
-    weights = table[table["measure"] == "weight"]
-    series = [(weights[weights["scaling"] == rule], style.scaling(rule)) for rule in style.scalings(weights["scaling"])]
-    return [*series, (table[table["measure"] == "retrieved"], _RETRIEVED)]
-
-
-@saving.styled(data, "No planted key was simulated.")
+@saving.styled(data, "No planted key was simulated.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a column for each d_k and a row for each correlation: exact curves, simulated points, capacities."""
-    widths, cosines = sorted(selection.order(table["d_k"])), sorted(selection.order(table["rho"]), reverse=True)
-    figure = panels.figure(1.05 + 1.75 * len(cosines), max(style.WIDTH, 1.85 * len(widths)))
-    grid = figure.subplots(len(cosines), len(widths), sharex=True, sharey=True, squeeze=False)
-    for row, rho in enumerate(cosines):
-        for axes, d_k in zip(grid[row], widths, strict=True):
-            panels.reference(axes, 0.5)
-            beyond = []
-            for part, look in _series(table[(table["d_k"] == d_k) & (table["rho"] == rho)]):
-                panels.theory(axes, part["n_keys"], part["theory"], look, width=1.2)
-                seen = part[part["estimate"].notna()]
-                panels.points(axes, seen["n_keys"], seen["estimate"], seen["low"], seen["high"], look, size=3.2)
-                beyond += _capacity(axes, part, look, table["n_keys"].max())
-            for place, (text, look) in enumerate(beyond):
-                position = {"x": 0.97, "y": 0.7 - 0.13 * place, "ha": "right", "va": "center"}
-                axes.text(s=text, color=look.colour, fontsize="small", transform=axes.transAxes, **position)
-            axes.set_ylim(-0.04, 1.06)
-            axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
-            if row == 0:
-                axes.set_title(f"dₖ = {d_k}")
-        grid[row][0].set_ylabel(f"share, ρ = {rho:g}")
-    _n_keys_axis(grid[-1], table["n_keys"])
-    looks = [look for _, look in _series(table)]
-    figure.legend(handles=[panels.key(look) for look in looks[:-1]], loc="outside upper center", ncols=3)
-    half = style.Look("capacity (one half)", style.INK, "D", style.SOLID)
-    handles = [panels.key(half, hollow=True, linestyle="none"), panels.key(_RETRIEVED, label=_RETRIEVED.label)]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    """Draw the weight of the matching key for each scale rule, and where it passes one half."""
+    figure, (axes,) = layout.stack([215], left=34, right=102, top=26)
+    axes.set_xscale("log")
+    panels.reference(axes, 0.5)
+    ends, last = [], table["n_keys"].max()
+    for rule in style.scalings(table["scaling"]):
+        part, look = table[table["scaling"] == rule].sort_values("n_keys"), style.scaling(rule)
+        panels.theory(axes, part["n_keys"], part["theory"], look, width=1.5)
+        seen = part[part["estimate"].notna()]
+        panels.points(axes, seen["n_keys"], seen["estimate"], seen["low"], seen["high"], look, size=4.4)
+        known = part["theory"].where(part["theory"].notna(), part["estimate"]).dropna()
+        ends += [(known.iloc[-1], look.label, look.colour)] if len(known) else []
+        _capacity(axes, part, look, last)
+    axes.set_xlim(table["n_keys"].min() / 1.5, last * 1.5)
+    axes.set_ylim(-0.03, 1.05)
+    axes.set_yticks([0, 0.5, 1], ["0", "½", "1"])
+    axes.xaxis.set_major_formatter(panels.tick_text)
+    axes.minorticks_off()
+    axes.set_xlabel("keys, n")
+    axes.set_title(f"weight of the one matching key, dₖ = {int(table['d_k'].iloc[0])}")
+    layout.at_ends(axes, ends)
     return figure
 
 
-def _capacity(axes: Axes, part: pd.DataFrame, look: Look, last: int) -> list[tuple[str, Look]]:
-    """Mark where a curve passes one half; return (text, look) where that is beyond the axis."""
+def _capacity(axes: Axes, part: pd.DataFrame, look: Look, last: int) -> None:
+    """Mark where a curve passes one half, with the number of keys."""
     capacity = part["capacity"].dropna()
-    if look is _RETRIEVED or capacity.empty:
-        return []
-    if capacity.iloc[0] > last:
-        return [(f"{numbers.significant(capacity.iloc[0], 1)} →", look)]
+    if capacity.empty or capacity.iloc[0] > last:
+        return
+    keys = capacity.iloc[0]
     axes.plot(
-        capacity.iloc[0],
+        keys,
         0.5,
         color=look.colour,
         marker="D",
-        markersize=5.5,
+        markersize=7,
         markerfacecolor="none",
-        markeredgewidth=1.1,
+        markeredgewidth=1.3,
         linestyle="none",
         label="_capacity",
     )
-    return []
-
-
-def _n_keys_axis(row: Iterable[Axes], values: pd.Series) -> None:
-    powers = [power for power in range(4, 61, 4) if values.min() <= 2**power <= values.max()]
-    for axes in row:
-        axes.set_xscale("log", base=2)
-        axes.set_xlim(values.min() / 1.5, values.max() * 1.5)
-        axes.set_xticks([2**power for power in powers], ["2" + str(power).translate(_SUPERSCRIPT) for power in powers])
-        axes.minorticks_off()
-        axes.set_xlabel("keys, n")
+    layout.says(axes, keys, 0.5, f"{numbers.significant(keys, 2)} keys", look.colour, 9, 9)
 
 
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
+    whole = _all(frames)
     lead = Sentence("reading.lead", {"rho": f"{table['rho'].max():g}"})
-    reading = (lead, *_normalisers(table), *_rule_of_thumb(table), *_others(table), *_agreement(table))
-    return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),))
+    reading = (lead, *_normalisers(whole), *_rule_of_thumb(whole), *_others(whole), *_agreement(whole))
+    return Description(_caption(table), _alt(table), reading, (Sentence("caveat"),), _title(table))
+
+
+def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
+    """Say among how many keys a matching one keeps half of the attention, with each of the two factors."""
+    capacity = table.dropna(subset=["capacity"]).drop_duplicates("scaling").set_index("scaling")["capacity"]
+    if not {_NOISE, _SIGNAL} <= set(capacity.index):
+        return (Sentence("title"),)
+    values = {name: numbers.significant(capacity[rule], 2) for name, rule in (("root", _NOISE), ("whole", _SIGNAL))}
+    kind = "root" if capacity[_NOISE] > capacity[_SIGNAL] else "whole"
+    return (Sentence(f"finding.{kind}", values | {"d_k": numbers.count(table["d_k"].iloc[0])}),)
 
 
 def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
@@ -198,19 +193,13 @@ def _agreement(table: pd.DataFrame) -> tuple[Sentence, ...]:
 
 
 def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
-    widths = sorted(selection.order(table["d_k"]))
-    d_k, rho = nearest(widths, 64), table["rho"].max()
-    parts = []
-    for rows, look in _series(table[(table["d_k"] == d_k) & (table["rho"] == rho)]):
-        ends = selection.ends(rows[rows["theory"].notna()], "n_keys")
-        if not ends:
-            continue
-        shares = dict.fromkeys(numbers.significant(row["theory"], 2) for row in ends)
-        values = {"n_keys": speaking.span([row["n_keys"] for row in ends]), "shares": speaking.ends(shares)}
-        if look is _RETRIEVED:
-            parts.append(Sentence("alt.retrieved", values))
-        else:
-            parts.append(Sentence("alt.weight", values | {"rule": speaking.rule(ends[0]["scaling"])}))
+    d_k, rho, parts = table["d_k"].iloc[0], table["rho"].iloc[0], []
+    for rule in style.scalings(table["scaling"]):
+        rows = table[(table["scaling"] == rule) & table["theory"].notna()]
+        if ends := selection.ends(rows, "n_keys"):
+            shares = dict.fromkeys(numbers.significant(row["theory"], 2) for row in ends)
+            values = {"n_keys": speaking.span([row["n_keys"] for row in ends]), "shares": speaking.ends(shares)}
+            parts.append(Sentence("alt.weight", values | {"rule": speaking.rule(rule)}))
     here = {"d_k": numbers.count(d_k), "rho": f"{rho:g}", "parts": Listing(tuple(parts), "semicolon")}
     exact = Sentence("alt.exact", here) if parts else Sentence("alt.none")
-    return Sentence("alt.all", {"widths": speaking.counts(widths)}), exact
+    return Sentence("alt.all"), exact

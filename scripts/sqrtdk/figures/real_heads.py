@@ -1,13 +1,14 @@
-"""Figure: the heads of trained networks, whose scaled logits need not have variance 1."""
+"""Figure: the heads of trained networks, whose scaled logits need not have standard deviation 1."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
+from sqrtdk.figures.targets import LARGE
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -22,10 +23,10 @@ PLACE = "article/heads"
 INPUTS = ("real_heads",)
 
 _MARGIN = 2.0
-_QUANTITIES = {
-    "within_row_logit_std": "std of scaled logits\nwithin a row",
-    "independence_ratio": "variance of q·k over\nindependence formula",
-}
+_SHOWN, _RATIO = "within_row_logit_std", "independence_ratio"
+_QUANTITIES = (_SHOWN, _RATIO)
+_BAND = (0.9, 1.1)
+"""What counts as the standard deviation that the scale was made for."""
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -45,28 +46,22 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return result
 
 
-@saving.styled(data, "No activations of trained heads were given to this run, so no trained head is shown.")
+@saving.styled(data, "No activations of trained heads were given to this run, so no trained head is shown.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw every head in its layer, dodged sideways, on two log panels with 1 marked."""
-    figure = panels.figure(5.0)
-    grid = figure.subplots(2, 1, sharex=True)
+    """Draw every head in its layer, dodged sideways, on a log axis with the band around 1."""
+    figure, (axes,) = layout.stack([230], left=42, right=6, top=26)
     groups = list(dict.fromkeys(zip(table["dump"], table["layer"], strict=True)))
     looks = style.sequence(selection.order(table["dump"]))
-    for axes, (name, label) in zip(grid, _QUANTITIES.items(), strict=True):
-        panels.log_heights(axes)
-        for place, (dump, layer) in enumerate(groups):
-            heads = table[(table["dump"] == dump) & (table["layer"] == layer)]
-            _draw_layer(axes, heads, name, place, looks[dump])
-        panels.reference(axes, 1)
-        _limits(axes, table, name)
-        axes.set_ylabel(label)
-        axes.grid(axis="x", visible=False)
-        _label_extremes(axes, table, name, groups)
-    _layer_axis(grid[-1], groups, several=len(looks) > 1)
-    if len(looks) > 1:
-        figure.legend(
-            handles=[panels.key(look, line=False) for look in looks.values()], loc="outside upper center", ncols=3
-        )
+    panels.log_heights(axes)
+    axes.axhspan(*_BAND, color=style.INK, alpha=style.FAINT, linewidth=0, zorder=0)
+    for place, (dump, layer) in enumerate(groups):
+        heads = table[(table["dump"] == dump) & (table["layer"] == layer)]
+        _draw_layer(axes, heads, place, looks[dump])
+    _limits(axes, table)
+    axes.set_title("standard deviation of the scaled logits")
+    axes.grid(axis="x", visible=False)
+    _label_extremes(axes, table, groups)
+    _layer_axis(axes, groups, table)
     return figure
 
 
@@ -77,66 +72,55 @@ def _places(heads: pd.DataFrame, place: int) -> np.ndarray:
     return place + np.linspace(-0.36, 0.36, len(heads)) if len(heads) > 1 else np.array([float(place)])
 
 
-def _draw_layer(axes: Axes, heads: pd.DataFrame, name: str, place: int, look: Look) -> None:
-    x = _places(heads, place)
-    panels.points(axes, x, heads[name], heads[f"{name}_low"], heads[f"{name}_high"], look, size=3.2)
-    middle = heads[name].median()
-    if not middle > 0:
-        return
-    axes.plot(
-        [place - 0.42, place + 0.42],
-        [middle, middle],
-        color=style.INK,
-        linewidth=1.0,
-        alpha=style.MUTED,
-        label="_median",
-    )
+def _draw_layer(axes: Axes, heads: pd.DataFrame, place: int, look: Look) -> None:
+    value, low, high = (heads[name] for name in (_SHOWN, f"{_SHOWN}_low", f"{_SHOWN}_high"))
+    panels.points(axes, _places(heads, place), value, low, high, look, size=4.4)
 
 
-def _limits(axes: Axes, table: pd.DataFrame, name: str) -> None:
-    seen = selection.finite(table[[name, f"{name}_low", f"{name}_high"]])
+def _limits(axes: Axes, table: pd.DataFrame) -> None:
+    seen = selection.finite(table[[_SHOWN, f"{_SHOWN}_low", f"{_SHOWN}_high"]])
     seen = seen[seen > 0]
-    low, high = min(seen.min(initial=1.0), 1.0) / 1.25, max(seen.max(initial=1.0), 1.0) * 1.35
-    axes.set_ylim(low, high)
+    axes.set_ylim(min(seen.min(initial=_BAND[0]), _BAND[0]) / 1.2, max(seen.max(initial=_BAND[1]), _BAND[1]) * 1.2)
     panels.log_ticks(axes)
 
 
-def _label_extremes(axes: Axes, table: pd.DataFrame, name: str, groups: list[tuple[str, int]]) -> None:
-    """Name the highest and the lowest head."""
-    top, bottom = table[name].idxmax(), table[name].idxmin()
-    for row, above in [(top, True)] + [(bottom, False)] * (top != bottom):
+def _label_extremes(axes: Axes, table: pd.DataFrame, groups: list[tuple[str, int]]) -> None:
+    """Name the highest and the lowest head, and the band."""
+    top, bottom = table[_SHOWN].idxmax(), table[_SHOWN].idxmin()
+    for row in [top] + [bottom] * (top != bottom):
         head = table.loc[row]
         layer = table[(table["dump"] == head["dump"]) & (table["layer"] == head["layer"])]
         place = groups.index((head["dump"], head["layer"]))
-        x = _places(layer, place)[list(layer.index).index(row)]
-        axes.annotate(
-            f"head {head['head']}",
-            (x, head[f"{name}_high" if above else f"{name}_low"]),
-            xytext=(5, 0) if place < len(groups) / 2 else (-5, 0),
-            textcoords="offset points",
-            ha="left" if place < len(groups) / 2 else "right",
-            va="center",
-            fontsize=9,
-        )
+        x, first = _places(layer, place)[list(layer.index).index(row)], place < len(groups) / 2
+        side = {"ha": "left" if first else "right"}
+        layout.says(axes, x, head[_SHOWN], f"head {head['head']}", style.INK, 7 if first else -7, 0, **side)
+    layout.says(axes, len(groups) - 0.45, _BAND[0], f"{_BAND[0]:g} to {_BAND[1]:g}", style.INK, -4, -9, ha="right")
 
 
-def _layer_axis(axes: Axes, groups: list[tuple[str, int]], several: bool) -> None:
+def _layer_axis(axes: Axes, groups: list[tuple[str, int]], table: pd.DataFrame) -> None:
     axes.set_xlim(-0.6, len(groups) - 0.4)
-    step = max(1, -(-len(groups) // 16))
+    step = max(1, -(-len(groups) // 12))
     axes.set_xticks(range(0, len(groups), step), [str(layer) for _, layer in groups[::step]])
     axes.tick_params(axis="x", length=0)
-    axes.set_xlabel(
-        "layer (one point for each head; layers of each network in turn)"
-        if several
-        else "layer (one point for each head)"
-    )
+    models = panels.short(", ".join(selection.order(table["dump"])), 30)
+    axes.set_xlabel(f"layer of {models}")
 
 
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_spread(table), *_independence(table))
-    return Description((_caption(table),), (_alt(table),), reading, (Sentence("caveat"),))
+    return Description((_caption(table),), (_alt(table),), reading, (Sentence("caveat"),), _title(table))
+
+
+def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
+    """Say how many heads have the standard deviation that the scale was made for, to a tenth."""
+    inside = int(table[_SHOWN].between(*_BAND).sum())
+    share = inside / len(table)
+    kind = "few" if share < 0.1 else "most" if share > 0.5 else "some"
+    values = {name: numbers.significant(pick(table[_SHOWN]), 2) for name, pick in (("low", min), ("high", max))}
+    heads = {"inside": numbers.count(inside), "heads": speaking.counted(len(table), "shared.heads")}
+    return (Sentence(f"finding.{kind}", values | heads),)
 
 
 def _caption(table: pd.DataFrame) -> Sentence:
@@ -172,7 +156,7 @@ def _alt(table: pd.DataFrame) -> Sentence:
 
 def _spread(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say whether the logits of a row are spread as the argument for the scale assumes."""
-    name, total = "within_row_logit_std", len(table)
+    name, total = _SHOWN, len(table)
     inside = int(selection.covers(table[f"{name}_low"], table[f"{name}_high"], 1.0).sum())
     far = int(((table[name] > _MARGIN) | (table[name] < 1 / _MARGIN)).sum())
     yield Sentence("reading.spread", {"range": _range(table, name)})
@@ -183,7 +167,7 @@ def _spread(table: pd.DataFrame) -> Iterator[Sentence]:
 
 def _independence(table: pd.DataFrame) -> Iterator[Sentence]:
     """Say on which side of the independence formula the variance lies."""
-    name, total = "independence_ratio", len(table)
+    name, total = _RATIO, len(table)
     low, high = int((table[f"{name}_high"] < 1).sum()), int((table[f"{name}_low"] > 1).sum())
     values = {"above": numbers.count(high), "below": numbers.count(low), "inside": numbers.count(total - low - high)}
     yield Sentence("reading.ratio", values | {"range": _range(table, name)})

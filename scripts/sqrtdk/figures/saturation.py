@@ -1,12 +1,13 @@
-"""Figure: how softmax saturates with d_k, for each number of keys and each scale rule."""
+"""Figure: the largest weight and the effective keys of softmax against d_k, for each scale rule."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, saving, selection, speaking, style
+from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
+from sqrtdk.figures.targets import LARGE
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
@@ -19,170 +20,117 @@ if TYPE_CHECKING:
 PLACE = "article/attention"
 INPUTS = ("softmax_saturation",)
 
-_MEASURES = ("normalised_entropy", "max_weight", "saturated_share")
-_OTHERS = "max_weight"
-_HIDDEN = 0.015
-_WANTED_N_KEYS = 64
-_USUAL = "1/sqrt(d_k)"
+_MEASURES = ("max_weight", "effective_keys")
+_WANTED = 64
+_PLAIN, _USUAL = "none", "1/sqrt(d_k)"
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per point with its panel: three measures of the ensemble in front, and one of all ensembles."""
-    import pandas as pd
-
+    """Return one row per point: two measures of the ensemble in front, at one number of keys, with 95 % intervals."""
     table = frames["softmax_saturation"]
     if table.empty:
         return table
     style.scalings(table["scaling"])
-    front, n = selection.front(table), nearest(table["n_keys"], _WANTED_N_KEYS)
-    main = table[(table["ensemble"] == front) & table["measure"].isin(_MEASURES)].copy()
-    main.insert(0, "panel", main["measure"])
-    every = table[(table["n_keys"] == n) & (table["measure"] == _OTHERS)].copy()
-    every.insert(0, "panel", "ensembles")
-    result = pd.concat([main, every], ignore_index=True)
-    half = intervals.half_width(result["se"], result["n_blocks"])
-    result["low"], result["high"] = (result["estimate"] - half).clip(0, 1), (result["estimate"] + half).clip(0, 1)
-    return result
+    table = table[(table["ensemble"] == selection.front(table)) & table["measure"].isin(_MEASURES)]
+    table = table[table["n_keys"] == nearest(table["n_keys"], _WANTED)].reset_index(drop=True)
+    half = intervals.half_width(table["se"], table["n_blocks"])
+    most = table["measure"].map({"max_weight": 1.0}).fillna(table["n_keys"])
+    low, high = (table["estimate"] - half).clip(lower=0), (table["estimate"] + half).clip(upper=most)
+    return table.assign(low=low, high=high)
 
 
-@saving.styled(data, "No softmax was simulated.")
+@saving.styled(data, "No softmax was simulated.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a column for each scale rule and a row for each measure; all ensembles in the last row."""
+    """Draw a panel for each measure, one curve for each scale rule."""
     rules = style.scalings(table["scaling"])
-    measures = [measure for measure in _MEASURES if measure in set(table["panel"])]
-    ensembles = style.ensembles(selection.order(table.loc[table["panel"] == "ensembles", "ensemble"]))
-    keys = style.sequence(sorted(selection.order(table["n_keys"])))
-    several = len(ensembles) > 1
-    names = [*measures, "ensembles"] if several else measures
-    extra = 0.23 * -(-len(ensembles) // 3) if several else 0.0
-    figure = panels.figure(0.75 + 1.38 * len(names) + extra, max(style.WIDTH, 1.75 * len(rules)))
-    grid = figure.subplots(len(names), len(rules), sharex=True, sharey=True, squeeze=False)
-    for row, name in enumerate(names):
-        for axes, rule in zip(grid[row], rules, strict=True):
-            cells = table[(table["panel"] == name) & (table["scaling"] == rule)]
-            series, column = (ensembles, "ensemble") if name == "ensembles" else (keys, "n_keys")
-            for value, look in series.items():
-                part = cells[cells[column] == value]
-                # An interval that its marker hides would only make the file larger.
-                ends = part[["low", "high"]].where(part["high"] - part["low"] > _HIDDEN)
-                panels.points(axes, part["d_k"], part["estimate"], ends["low"], ends["high"], look, line=True, size=3)
-                if "theory" in part and part["theory"].notna().any():
-                    panels.theory(axes, part["d_k"], part["theory"], _THEORY, width=0.9)
-            panels.d_k_axis(axes, table["d_k"], "dₖ" if row == len(names) - 1 else None, most=2)
-            axes.set_ylim(-0.04, 1.04)
-            axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
-            if row == 0:
-                axes.set_title(style.scaling(rule).label)
-        grid[row][0].set_ylabel(_row_label(name, table))
-    figure.legend(
-        handles=[panels.key(look, label=f"n = {n}") for n, look in keys.items()],
-        loc="outside upper center",
-        ncols=min(len(keys), 5),
-    )
-    if several:
-        figure.legend(handles=[panels.key(look) for look in ensembles.values()], loc="outside lower center", ncols=3)
+    measures = [measure for measure in _MEASURES if measure in set(table["measure"])]
+    figure, grid = layout.stack([130] * len(measures), left=34, right=102, top=26, gap=46)
+    n = int(table["n_keys"].iloc[0])
+    for axes, measure in zip(grid, measures, strict=True):
+        ends = []
+        cells = table[table["measure"] == measure]
+        for rule in rules:
+            part, look = cells[cells["scaling"] == rule].sort_values("d_k"), style.scaling(rule)
+            place, low, high = (part[name] for name in ("estimate", "low", "high"))
+            panels.points(axes, part["d_k"], place, low, high, look, line=True, size=4.4)
+            panels.theory(axes, part["d_k"], part["theory"], _THEORY, width=0.9)
+            known = place[place.notna()]
+            ends += [(known.iloc[-1], look.label, look.colour)] if len(known) else []
+        panels.d_k_axis(axes, table["d_k"], "dₖ" if measure == measures[-1] else None)
+        axes.set_ylim(0, 1.04 if measure == "max_weight" else 1.04 * n)
+        axes.set_yticks([0, 0.5, 1] if measure == "max_weight" else [0, n / 4, n / 2, 3 * n / 4, n])
+        axes.yaxis.set_major_formatter(panels.tick_text)
+        axes.set_title(_TITLES[measure].format(n=n))
+        layout.at_ends(axes, ends)
     return figure
 
 
 _THEORY = style.Look("theory", style.INK, "", style.DOTTED)
-
-
-def _row_label(name: str, table: pd.DataFrame) -> str:
-    if name != "ensembles":
-        return {"saturated_share": "share of rows\nwith a weight\nabove 0.99"}.get(name, style.measure(name))
-    n = table.loc[table["panel"] == "ensembles", "n_keys"].iloc[0]
-    return f"{style.measure(_OTHERS)},\nall ensembles,\nn = {n}"
+_TITLES = {"max_weight": "largest weight, {n} keys", "effective_keys": "effective keys 1/Σp², of {n}"}
 
 
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     rules = style.scalings(table["scaling"])
-    n = nearest(table["n_keys"], _WANTED_N_KEYS)
-    reading = (*_saturates(table, rules, n), *_keys(table, rules), *_ensembles(table, rules, n))
-    return Description(_caption(table, n), _alt(table, rules, n), reading, (Sentence("caveat"),))
+    n = int(table["n_keys"].iloc[0])
+    reading = (*_saturates(table, rules, n), *_passes(table, rules))
+    return Description(_caption(table, n), _alt(table, rules, n), reading, (Sentence("caveat"),), _title(table, n))
+
+
+def _title(table: pd.DataFrame, n: int) -> tuple[Sentence, ...]:
+    """Say how many keys share the attention at the usual width, without a scale and with it."""
+    cells = table[(table["measure"] == "effective_keys") & (table["d_k"] == nearest(table["d_k"], _WANTED))]
+    cells = cells[cells["estimate"].notna()].set_index("scaling")
+    if not {_PLAIN, _USUAL} <= set(cells.index):
+        return (Sentence("title"),)
+    plain, usual = cells.loc[_PLAIN], cells.loc[_USUAL]
+    apart = abs(plain["estimate"] - usual["estimate"]) > selection.noise(plain["se"], usual["se"])
+    kind = "same" if not apart else "fewer" if plain["estimate"] < usual["estimate"] else "more"
+    values = {"n": numbers.count(n), "d_k": numbers.count(plain["d_k"])}
+    spelled = {name: numbers.significant(row["estimate"], 2) for name, row in (("plain", plain), ("scaled", usual))}
+    return (Sentence(f"finding.{kind}", values | spelled),)
 
 
 def _caption(table: pd.DataFrame, n: int) -> tuple[Sentence, ...]:
-    every, worst = table.loc[table["panel"] == "ensembles", "ensemble"], table["se"].max()
-    front = table.loc[table["panel"] != "ensembles", "ensemble"].iloc[0]
-    n_keys = speaking.counts(sorted(selection.order(table["n_keys"])))
-    sentences = [Sentence("caption.all", {"ensemble": style.ensemble_label(front), "n_keys": n_keys})]
-    if every.nunique() > 1:
-        sentences.append(Sentence("caption.ensembles", {"n": numbers.count(n)}))
-    sentences.append(Sentence("caption.rows", {"rows": speaking.span(table["n_rows"])}))
-    if worst == worst:
-        sentences.append(Sentence("caption.error", {"worst": numbers.significant(worst, 2)}))
+    names = {"ensemble": style.ensemble_label(table["ensemble"].iloc[0]), "n": numbers.count(n)}
+    sentences = [Sentence("caption.all", names | {"rows": speaking.span(table["n_rows"])})]
     if table["theory"].notna().any():
         sentences.append(Sentence("caption.theory"))
     return tuple(sentences)
 
 
-def _ends(table: pd.DataFrame, panel: str, rule: str, n: int, ensemble: str | None = None) -> selection.Ends | None:
-    rows = table[(table["panel"] == panel) & (table["scaling"] == rule) & (table["n_keys"] == n)]
-    if ensemble is not None:
-        rows = rows[rows["ensemble"] == ensemble]
-    return selection.ends(rows[rows["estimate"].notna()], "d_k")
-
-
-def _moves(table: pd.DataFrame, panel: str, rules: Sequence[str], n: int) -> Listing:
+def _moves(table: pd.DataFrame, measure: str, rules: Sequence[str]) -> Listing:
     """Say for each scale rule how a measure moves from the narrowest to the widest head."""
-    pairs = {rule: _ends(table, panel, rule, n) for rule in rules}
-    moves = [
-        Sentence("move", {"rule": speaking.rule(rule), "change": speaking.move(ends, "d_k", small=0.05)})
-        for rule, ends in pairs.items()
-        if ends
-    ]
+    moves = []
+    for rule in rules:
+        rows = table[(table["measure"] == measure) & (table["scaling"] == rule) & table["estimate"].notna()]
+        if ends := selection.ends(rows, "d_k"):
+            moves.append(
+                Sentence("move", {"rule": speaking.rule(rule), "change": speaking.move(ends, "d_k", small=0.05)})
+            )
     return Listing(tuple(moves), "semicolon")
 
 
 def _alt(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:
-    listings = {panel: _moves(table, panel, rules, n) for panel in _MEASURES}
-    measures = [Sentence(f"alt.{panel}", {"moves": moves}) for panel, moves in listings.items() if moves.items]
+    listings = {measure: _moves(table, measure, rules) for measure in _MEASURES}
+    measures = [Sentence(f"alt.{measure}", {"moves": moves}) for measure, moves in listings.items() if moves.items]
     return Sentence("alt.all", {"span": speaking.widths(table["d_k"]), "n": numbers.count(n)}), *measures
 
 
 def _saturates(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:
-    moves = _moves(table, "max_weight", rules, n)
+    moves = _moves(table, "max_weight", rules)
     values = {"n": numbers.count(n), "span": speaking.widths(table["d_k"]), "moves": moves}
     return (Sentence("reading.moves", values),) if moves.items else ()
 
 
-def _keys(table: pd.DataFrame, rules: Sequence[str]) -> tuple[Sentence, ...]:
-    """Say where the mean largest weight passes one half, for each scale rule and number of keys."""
-    passes, rising = [], True
+def _passes(table: pd.DataFrame, rules: Sequence[str]) -> tuple[Sentence, ...]:
+    """Say where the mean largest weight passes one half, for each scale rule."""
+    passes = []
     for rule in rules:
-        rows = table[(table["panel"] == "max_weight") & (table["scaling"] == rule)]
-        crossings = {n: panels.crossing(part["d_k"], part["estimate"], 0.5) for n, part in rows.groupby("n_keys")}
-        places = {n: place for n, place in crossings.items() if place is not None}
-        if places:
-            spelled = [
-                Sentence("reading.place", {"d_k": numbers.significant(place, 2), "n": numbers.count(n)})
-                for n, place in places.items()
-            ]
-            values = {"rule": speaking.opening(rule), "places": Listing(tuple(spelled))}
+        rows = table[(table["measure"] == "max_weight") & (table["scaling"] == rule)]
+        place = panels.crossing(rows["d_k"], rows["estimate"], 0.5)
+        if place is not None:
+            values = {"rule": speaking.opening(rule), "d_k": numbers.significant(place, 2)}
             passes.append(Sentence("reading.passes", values))
-            rising &= len(places) > 1 and list(places.values()) == sorted(places.values())
-    if not passes:
-        return (Sentence("reading.nowhere"),)
-    return *passes, *((Sentence("reading.rising"),) if rising else ())
-
-
-def _ensembles(table: pd.DataFrame, rules: Sequence[str], n: int) -> tuple[Sentence, ...]:
-    """Name the ensembles that the usual scale does not keep from saturating."""
-    every = table[(table["panel"] == "ensembles") & (table["scaling"] == _USUAL)]
-    names = selection.order(every["ensemble"])
-    if _USUAL not in rules or len(names) < 2 or every["d_k"].nunique() < 2:
-        return ()
-    moves = {name: _ends(table, "ensembles", _USUAL, n, name) for name in names}
-    grow = []
-    for name, ends in moves.items():
-        if ends and ends[1]["estimate"] - ends[0]["estimate"] > 0.1:
-            first, last = (numbers.with_error(row["estimate"], row["se"]) for row in ends)
-            grow.append(
-                Sentence("ensembles.one", {"ensemble": style.ensemble_label(name), "first": first, "last": last})
-            )
-    values = {"rule": speaking.opening(_USUAL)}
-    if not grow:
-        return (Sentence("ensembles.none", values),)
-    return (Sentence("ensembles.some", values | {"ensembles": Listing(tuple(grow))}),)
+    return tuple(passes) or (Sentence("reading.nowhere"),)

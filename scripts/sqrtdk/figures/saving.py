@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, style
+from sqrtdk.figures import panels, selection, style
+from sqrtdk.figures.framing import Frame
 from sqrtdk.figures.targets import TARGETS, TYPE, Target
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def styled(
         @functools.wraps(draw)
         def drawn(frames: Frames, target: Target = TARGETS["report"]) -> Figure:
             with settings(size):
-                table = data(frames)
+                table = selection.table(data, frames)
                 figure = panels.statement(nothing) if table.empty else draw(table, frames)
                 # Smaller type is more room around type of one size: what a module sets in points keeps its proportions.
                 figure.set_size_inches(figure.get_size_inches() * target.room(size))
@@ -109,6 +110,10 @@ def styled(
                     figure.draw_without_rendering()
                     figure.set_layout_engine("none")
                 _settle(figure)
+                for holder in (figure, *figure.subfigs):
+                    for legend in holder.legends:
+                        # Else it would move with what is added around the figure.
+                        legend.set_bbox_to_anchor((0, 0, 1, 1), holder.transSubfigure)
                 return figure
 
         return drawn
@@ -123,22 +128,31 @@ def _settle(figure: Figure) -> None:
         axes.set_position([round(value, 6) for value in place.bounds], which="original")
 
 
-def save(figure: Figure, kind: str, target: Target = TARGETS["report"]) -> bytes:
+def save(figure: Figure, kind: str, target: Target = TARGETS["report"], frame: Frame | None = None) -> bytes:
     """Return the bytes of a figure as `svg`, `pdf` or `png` in the size of its target, without metadata.
 
     SVG is transparent, for pages of any colour; PDF and PNG are white. No date enters, and ids come from a fixed salt.
+    frame: the room of what stands around the figure, which an SVG names as `data-body`, the view of the figure alone.
     """
+    from matplotlib.transforms import Bbox
+
     content = io.BytesIO()
     scale = target.width / figure.get_figwidth()
+    width, height = figure.get_size_inches()
+    around = frame and Bbox([[0, -frame.bottom / 72], [width, height + frame.top / 72]])
     with settings():
         figure.savefig(
             content,
             format=kind,
             metadata=_NO_METADATA[kind],
             transparent=kind == "svg",
+            bbox_inches=around,
             dpi=_DPI * scale if kind == "png" else "figure",
         )
     made = _clips_by_order(content.getvalue()) if kind == "svg" else content.getvalue()
+    if kind == "svg" and frame:
+        body = f'data-body="0 {frame.top:g} {72 * width:g} {72 * height:g}"'
+        made = made.replace(b"<svg ", f"<svg {body} ".encode(), 1)
     if abs(scale - 1) < _SAME or kind == "png":
         return made
     return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](made, scale)

@@ -209,8 +209,8 @@ def _law(distances: pd.DataFrame) -> float:
     return float((distances["law_distance"] * distances["d_k"]).iloc[0])
 
 
-_MEASURED = style.Look("simulated", "#2b83d6", "o", style.SOLID)
-_EXACT = style.Look("exact law", "#d55e00", "", style.SOLID)
+_MEASURED = style.Look("simulated", "#8158ee", "o", style.SOLID)
+_EXACT = style.Look("exact law", "#d81e4a", "", style.SOLID)
 _NORMAL = style.Look("normal, same variance", style.INK, "", style.DASHED)
 
 

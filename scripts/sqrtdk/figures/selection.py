@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import style
@@ -12,6 +12,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
     Ends = tuple[pd.Series, pd.Series]
+    Frames = Mapping[str, pd.DataFrame]
+    Data = Callable[[Frames], pd.DataFrame]
+
+
+class Once(dict[str, "pd.DataFrame"]):
+    """Result tables of which a figure's table is made once, for its drawing, its words and its file."""
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__(frames)
+        self.made: dict[Any, pd.DataFrame] = {}
+
+
+def table(data: Data, frames: Frames) -> pd.DataFrame:
+    """Return what `data` makes of result tables."""
+    if not isinstance(frames, Once):
+        return data(frames)
+    if data not in frames.made:
+        frames.made[data] = data(frames)
+    return frames.made[data]
 
 
 def order(column: Iterable[Any]) -> list[Any]:

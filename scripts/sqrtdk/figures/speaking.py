@@ -31,7 +31,7 @@ def described(data: Callable[[Frames], pd.DataFrame]) -> Callable[[Describe], Ca
     def decorated(describe: Describe) -> Callable[[Frames], Description]:
         @functools.wraps(describe)
         def description(frames: Frames) -> Description:
-            table, nothing = data(frames), (Sentence("nothing"),)
+            table, nothing = selection.table(data, frames), (Sentence("nothing"),)
             return Description(nothing, nothing, nothing) if table.empty else describe(table, frames)
 
         return description

@@ -25,10 +25,12 @@ SOLID, DASHED, DOTTED, DASHDOT = (0, ()), (0, (4.5, 1.8)), (0, (1.2, 1.6)), (0, 
 _COLOURS = ("#2b83d6", "#d55e00", "#009e73", "#c44fb0", "#8a5e10", "#2e767f", "#8158ee", "#d81e4a", "#8c8c8c")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "d")
 _DASHES = (SOLID, DASHED, DOTTED, DASHDOT, (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (6, 1.5, 2, 1.5)))
+_OTHER_COLOURS = _COLOURS[3:]
+"""Colours of what is no scale rule of the usual three: one colour means one thing through the whole page."""
 _SIGNS = len(_MARKERS) * len(_DASHES)
 """Looks that differ in print without colour."""
-# Purple to olive through blue and green: an order that survives grey printing of neither end, hence markers too.
-_SEQUENCE = ("#8158ee", "#2b83d6", "#149488", "#8a8a00", "#c46a00")
+# Purple to brown through slate and olive, in none of the colours of the usual scale rules; hence markers too.
+_SEQUENCE = ("#8158ee", "#6f7396", "#6b7f45", "#8a8a00", "#a3701a")
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _look(label: str, position: int) -> Look:
     # The three cycles have pairwise different lengths, so a look repeats only after hundreds of series.
     return Look(
         label,
-        _COLOURS[position % len(_COLOURS)],
+        _OTHER_COLOURS[position % len(_OTHER_COLOURS)],
         _MARKERS[position % len(_MARKERS)],
         _DASHES[position % len(_DASHES)],
     )
@@ -146,6 +148,16 @@ def ensembles(names: list[str]) -> dict[str, Look]:
     return {name: _look(ensemble_label(name), places[name]) for name in names}
 
 
+def apart(looks: Mapping[str, Look]) -> dict[str, Look]:
+    """Return the looks of a figure of few series with a colour for each: the later of two takes the next free one."""
+    taken: dict[str, Look] = {}
+    for name, look in looks.items():
+        used = {other.colour for other in taken.values()}
+        free = [colour for colour in (look.colour, *_OTHER_COLOURS) if colour not in used]
+        taken[name] = dataclasses.replace(look, colour=(free or [look.colour])[0])
+    return taken
+
+
 def ensemble_label(name: str) -> str:
     """Return the label of an ensemble: that of its entry in the configuration, else its own name."""
     return _labels.get().get(name, str(name))
@@ -162,12 +174,11 @@ def scaling(name: str) -> Look:
     except notation.VariantError:
         raise UnknownKey("scale rule", name, scalings.names()) from None
     # Any other has a look of its own, in none of the colours of the usual three, and a transform moves it on.
-    free = [colour for colour in _COLOURS if colour not in {look.colour for look in _SCALINGS.values()}]
     places = {rule: place for place, rule in enumerate(_RULES)}
     others = (rule for rule in scalings.SCALINGS if rule not in places)
-    places |= _chosen(others, len(_RULES), len(free) * _SIGNS)
+    places |= _chosen(others, len(_RULES), len(_OTHER_COLOURS) * _SIGNS)
     place = len(_SCALINGS) + places[variant.scaling.name] + 7 * len(variant.transforms)
-    return dataclasses.replace(_look(variant.text, place), colour=free[place % len(free)])
+    return _look(variant.text, place)
 
 
 def scaling_words(name: str) -> str:

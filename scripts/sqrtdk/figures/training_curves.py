@@ -1,4 +1,4 @@
-"""Figure: the loss that training reaches against the learning rate, for each scale rule and width."""
+"""Figure: the loss that training reaches against the learning rate, for each task and scale rule."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import panels, saving, selection, speaking, style, training_words
+from sqrtdk.figures import layout, panels, saving, speaking, style, training_words
 from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
+from sqrtdk.figures.targets import LARGE
+from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -20,61 +22,58 @@ if TYPE_CHECKING:
 PLACE = "article/training"
 INPUTS = ("training_curves",)
 
-_MOST_ROWS = 5
-_MOST_COLUMNS = 3
+_MOST, _WANTED = 3, 64
+"""Experiments, each of another task, and the width that are shown."""
 _PLAIN, _SCALED = "none", "1/sqrt(d_k)"
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per point: the first experiment of each task and optimiser, then others, at up to three widths."""
+    """Return one row per point: the first experiment of each task, at one width."""
     table = frames["training_curves"]
     if table.empty:
         return table
-    first = table.drop_duplicates("experiment")
-    names = [*first.drop_duplicates(["task", "optimiser"])["experiment"], *first["experiment"]]
-    table = table[table["experiment"].isin(selection.order(names)[:_MOST_ROWS])]
-    shown = {name: _widths(rows["d_k"]) for name, rows in table.groupby("experiment", sort=False)}
-    keep = [d_k in shown[name] for name, d_k in zip(table["experiment"], table["d_k"], strict=True)]
-    return table[keep].reset_index(drop=True)
+    first = table.drop_duplicates("experiment").drop_duplicates("task")["experiment"]
+    table = table[table["experiment"].isin(first[:_MOST])]
+    widths = table.groupby("experiment")["d_k"].agg(lambda values: nearest(values, _WANTED))
+    return table[table["d_k"] == table["experiment"].map(widths)].reset_index(drop=True)
 
 
-def _widths(values: pd.Series) -> list[int]:
-    """Return up to three widths: the narrowest, the widest and the middle one."""
-    widths = sorted(set(values))
-    return widths if len(widths) <= _MOST_COLUMNS else [widths[0], widths[len(widths) // 2], widths[-1]]
-
-
-@saving.styled(data, "No model was trained.")
+@saving.styled(data, "No model was trained.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a row for each experiment and a column for each width: loss with its interval, hollow where runs failed."""
+    """Draw a panel for each task: loss with its interval, hollow where runs failed, and where each rule is best."""
     looks = training_words.looks(table["scaling"])
     groups = list(table.groupby("experiment", sort=False))
-    n_columns = max(rows["d_k"].nunique() for _, rows in groups)
-    n_legend = -(-len(looks) // 3)
-    figure = panels.figure(0.75 + 0.24 * n_legend + 1.95 * len(groups), max(style.WIDTH, 1.9 * n_columns))
-    grid = figure.subplots(len(groups), n_columns, sharey="row", sharex="row", squeeze=False)
-    for line, (_, rows) in zip(grid, groups, strict=True):
-        widths = _widths(rows["d_k"])
-        for axes in line[len(widths) :]:
-            axes.set_axis_off()
-        for axes, d_k in zip(line, widths, strict=False):
-            axes.set_xscale("log")
-            panels.log_heights(axes, most=6)
-            panels.reference(axes, float(rows["guess"].iloc[0]))
-            for rule, look in looks.items():
-                _draw_rule(axes, rows[(rows["d_k"] == d_k) & (rows["scaling"] == rule)], look)
-            axes.set_title(f"dₖ = {d_k}")
-            axes.set_xlabel("learning rate")
-            _rates(axes, rows["learning_rate"])
-        line[0].set_ylabel(f"final loss (nats)\n{_short(rows)}")
-    figure.legend(
-        handles=[panels.key(look) for look in looks.values()], loc="outside upper center", ncols=min(3, len(looks))
-    )
+    figure, grid = layout.stack([150] * len(groups), left=52, right=102, top=26, gap=46)
+    for axes, (_, rows) in zip(grid, groups, strict=True):
+        axes.set_xscale("log")
+        panels.log_heights(axes, most=5)
+        ends = []
+        for rule, look in looks.items():
+            part = rows[rows["scaling"] == rule].sort_values("learning_rate")
+            _draw_rule(axes, part, look)
+            ends += [(part["loss"].iloc[-1], look.label, look.colour)] if len(part) else []
+        _guessing(axes, float(rows["guess"].iloc[0]))
+        _rates(axes, rows["learning_rate"])
+        panels.log_ticks(axes)
+        axes.set_title(f"{_short(rows)}: final loss, dₖ = {rows['d_k'].iloc[0]}")
+        layout.at_ends(axes, ends)
+    grid[-1].set_xlabel("learning rate")
     return figure
 
 
 def _short(rows: pd.DataFrame) -> str:
-    return panels.short(training_words.label(rows), 26)
+    return panels.short(training_words.label(rows), 24)
+
+
+def _guessing(axes: Axes, guess: float) -> None:
+    """Shade the losses that answers by frequency alone have, or worse."""
+    low, high = axes.get_ylim()
+    high = max(high, guess * 2)
+    axes.set_ylim(low, high)
+    axes.axhspan(guess, high, color=style.INK, alpha=style.FAINT, linewidth=0, zorder=0)
+    axes.text(
+        0.02, math.log(guess * 1.1 / low) / math.log(high / low), "guessing", transform=axes.transAxes, va="bottom"
+    )
 
 
 def _rates(axes: Axes, rates: pd.Series) -> None:
@@ -95,10 +94,12 @@ def _rates(axes: Axes, rates: pd.Series) -> None:
 
 def _draw_rule(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
     """Draw a rule's curve; points at which some runs ended no better than guessing are hollow."""
-    rows = rows.sort_values("learning_rate")
     if rows.empty:
         return
-    axes.plot(rows["learning_rate"], rows["loss"], color=look.colour, linestyle=look.dash, linewidth=1.1, label="_line")
+    axes.plot(rows["learning_rate"], rows["loss"], color=look.colour, linestyle=look.dash, linewidth=1.4, label="_line")
+    best = _best(rows)
+    ring = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "markeredgewidth": 1.3, "linestyle": "none"}
+    axes.plot([best["learning_rate"]], [best["loss"]], color=look.colour, label="_best", **ring)
     failed = rows["n_guessing"] > 0
     for part, hollow in ((rows[~failed], False), (rows[failed], True)):
         if len(part):
@@ -110,9 +111,34 @@ def _draw_rule(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     groups = [rows for _, rows in table.groupby("experiment", sort=False)]
-    return Description(
-        _caption(frames, table), tuple(map(_alt, groups)), tuple(map(_reading, groups)), (Sentence("caveat"),)
+    words = _caption(frames, table), tuple(map(_alt, groups)), tuple(map(_reading, groups)), (Sentence("caveat"),)
+    return Description(*words, _title(groups))
+
+
+def _title(groups: list[pd.DataFrame]) -> tuple[Sentence, ...]:
+    """Say which tasks end worse without the scale at their best rates, which better, and which alike."""
+    found: dict[str, list[object]] = {}
+    for rows in groups:
+        plain, scaled = (rows[rows["scaling"] == rule] for rule in (_PLAIN, _SCALED))
+        if len(plain) and len(scaled):
+            found.setdefault(_verdict(_best(plain), _best(scaled)), []).append(training_words.task(rows))
+    if len(found) == 1:
+        ((verdict, tasks),) = found.items()
+        return (Sentence(f"finding.{verdict}", {"tasks": Listing(tuple(tasks))}),)
+    if not found:
+        return (Sentence("title"),)
+    parts = tuple(
+        Sentence(f"finding.of.{verdict}", {"tasks": Listing(tuple(found[verdict]))})
+        for verdict in ("worse", "level", "better")
+        if verdict in found
     )
+    return (Sentence("finding.mixed", {"parts": Listing(parts, "semicolon")}),)
+
+
+def _verdict(plain: pd.Series, scaled: pd.Series) -> str:
+    if plain["loss_low"] > scaled["loss_high"]:
+        return "worse"
+    return "better" if plain["loss_high"] < scaled["loss_low"] else "level"
 
 
 def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[Sentence, ...]:
@@ -142,7 +168,7 @@ def _loss(row: pd.Series) -> object:
 
 def _alt(rows: pd.DataFrame) -> Sentence:
     parts = []
-    for d_k in _widths(rows["d_k"]):
+    for d_k in sorted(set(rows["d_k"])):
         best = tuple(
             Sentence("alt.rule", {"rule": training_words.words(rule)} | _at(_best(cells)))
             for rule, cells in rows[rows["d_k"] == d_k].groupby("scaling", sort=False)
@@ -160,17 +186,16 @@ def _reading(rows: pd.DataFrame) -> Sentence:
     """Say, for each width, whether the rule without a scale reaches what the scaled one does, and at how many rates."""
     experiment = training_words.experiment(rows)
     parts = []
-    for d_k in _widths(rows["d_k"]):
+    for d_k in sorted(set(rows["d_k"])):
         cells = rows[rows["d_k"] == d_k]
         plain, scaled = (cells[cells["scaling"] == rule] for rule in (_PLAIN, _SCALED))
         if plain.empty or scaled.empty:
             continue
         unscaled, usual = _best(plain), _best(scaled)
-        worse, better = unscaled["loss_low"] > usual["loss_high"], unscaled["loss_high"] < usual["loss_low"]
         values = {"d_k": str(d_k), "plain": _loss(unscaled), "scaled": _loss(usual)}
         for name, part in (("plain", plain), ("scaled", scaled)):
             values |= {f"{name}_learns": str(int((part["n_guessing"] == 0).sum())), f"{name}_rates": str(len(part))}
-        parts.append(Sentence(f"reading.{'worse' if worse else 'better' if better else 'level'}", values))
+        parts.append(Sentence(f"reading.{_verdict(unscaled, usual)}", values))
     if not parts:
         return Sentence("reading.nothing", {"experiment": experiment})
     return Sentence("reading.all", {"experiment": experiment, "parts": Listing(tuple(parts), "semicolon")})

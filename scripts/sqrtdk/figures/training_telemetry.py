@@ -21,15 +21,13 @@ INPUTS = ("training",)
 
 _MEASURES = {
     "logit_std": "spread of logits\nin a row",
-    "largest_logit": "largest |logit|",
     "entropy": "entropy (nats)",
-    "alignment": "cosine of query\nand its key",
     "grad_norm_qk": "gradient norm,\nW_q and W_k",
 }
 _WANTED = 64
 _SCALED = "1/sqrt(d_k)"
 _HIGHER = 10
-_LINEAR = ("entropy", "alignment")
+_LINEAR = ("entropy",)
 _SMALLEST = 1e-30
 
 

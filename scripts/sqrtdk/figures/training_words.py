@@ -44,11 +44,17 @@ def label(rows: pd.DataFrame) -> str:
     return f"{_TASKS.get(task, task)}, {_OPTIMISERS.get(optimiser, optimiser)}{own}"
 
 
+def task(rows: pd.DataFrame) -> object:
+    """Return the task of an experiment as a value of a sentence."""
+    name = rows.iloc[0]["task"]
+    return Sentence(f"shared.task.{name}") if name in _TASKS else name
+
+
 def experiment(rows: pd.DataFrame) -> Sentence:
     """Name an experiment: its task and its optimiser, and its own name where that says more."""
-    task, optimiser, name = rows.iloc[0][["task", "optimiser", "experiment"]]
+    optimiser, name = rows.iloc[0][["optimiser", "experiment"]]
     values = {
-        "task": Sentence(f"shared.task.{task}") if task in _TASKS else task,
+        "task": task(rows),
         "optimiser": Sentence(f"shared.optimiser.{optimiser}") if optimiser in _OPTIMISERS else optimiser,
         "name": name,
     }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PLACE = "atlas/attention"
 INPUTS = ("typical_rows",)
-_WIDTHS, _KEYS = (4, 16, 64, 256), (16, 128, 1024)
+_WIDTHS, _KEYS = (4, 64, 1024), (64,)
 """Widths and numbers of keys that are shown, or the nearest that there are."""
 _LOWEST = 1e-4
 _HALF = 0.5

@@ -1,4 +1,4 @@
-"""Figure: the variance of q·k against d_k, and its ratio to the exact variance."""
+"""Figure: the variance of q·k against d_k, of independent components and of what grows fastest and slowest."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqrtdk.figures import grouping, panels, saving, selection, speaking, style
+from sqrtdk.figures import grouping, layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
-from sqrtdk.figures.style import Look
+from sqrtdk.figures.targets import LARGE
 from sqrtdk.results import picking
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 PLACE = "article/scores"
 INPUTS = ("moments",)
 
-_FEW = 9
-_LEGEND = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.03), "fontsize": 8.5, "labelspacing": 0.25}
+_ALIKE = 3
+"""Ensembles of one law that are shown."""
+_INTEGER = 0.02
+_POWERS = {2.0: "∝ dₖ²", 1.0: "∝ dₖ", 0.0: "constant", -1.0: "∝ 1/dₖ"}
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per simulated cell: estimate, exact variance and their ratio, with 95 % intervals.
+    """Return one row per simulated cell that is shown: estimate, exact variance and their ratio, with 95 % intervals.
 
-    `growth` is how the variance of the ensemble grows at the widest heads; `per_width` is variance / d_k.
+    Shown are up to three ensembles of one law proportional to d_k, that of the most ensembles, and those whose variance
+    grows fastest and slowest at the widest heads. `growth` is how it grows there; `per_width` is variance / d_k.
     """
     moments = picking.simulated(frames["moments"])
     if moments.empty or moments["variance"].isna().all():
@@ -42,132 +45,124 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         table[name] = table["variance"] / unit
         table[f"{name}_low"], table[f"{name}_high"] = table["low"] / unit, table["high"] / unit
     table["growth"] = table["ensemble"].map(grouping.kinds(table))
-    return table
+    shown = _shown(table)
+    return table[table["ensemble"].isin(shown)].reset_index(drop=True)
 
 
-@saving.styled(data, "No ensemble with a variance was simulated.")
+def _shown(table: pd.DataFrame) -> list[str]:
+    flat = grouping.alike(table[table["growth"] == grouping.PROPORTIONAL])
+    shown = max(flat, key=len, default=[])[:_ALIKE]
+    slopes = {}
+    for name, cells in table[table["growth"].isin([grouping.FASTER, grouping.SLOWER])].groupby("ensemble", sort=False):
+        slope = _slope(cells)
+        if slope is not None:
+            slopes[name] = slope
+    for kind, pick in ((grouping.FASTER, max), (grouping.SLOWER, min)):
+        names = [name for name in slopes if (slopes[name] > 1) == (kind == grouping.FASTER)]
+        shown += [pick(names, key=lambda name: slopes[name])] if names else []
+    return shown or selection.order(table["ensemble"])[:1]
+
+
+def _slope(cells: pd.DataFrame) -> float | None:
+    values = cells["exact"] if cells["exact"].notna().all() else cells["variance"]
+    return grouping.end_slope(cells["d_k"], values)
+
+
+@saving.styled(data, "No ensemble with a variance was simulated.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw all variances, those proportional to d_k again as variance / d_k, and estimate / exact of each ensemble."""
-    looks = style.ensembles(selection.order(table["ensemble"]))
-    known = table[table["growth"].notna()]
-    flat = grouping.alike(known[known["growth"] == grouping.PROPORTIONAL])
-    n_rows, n_columns = panels.grid_shape(len(looks), 3 if len(looks) <= _FEW else 4)
-    heights = [3.3, 2.3 if len(flat) > 1 else 0, 0.4 + (0.85 if len(looks) <= _FEW else 0.68) * n_rows]
-    figure = panels.figure(sum(heights))
-    parts = iter(figure.subfigures(sum(height > 0 for height in heights), 1, height_ratios=list(filter(None, heights))))
-    _draw_law(next(parts).add_subplot(), known, looks, flat)
-    if len(flat) > 1:
-        _draw_flat(next(parts).add_subplot(), known, looks, flat)
-    lower = next(parts)
-    grid = lower.subplots(n_rows, n_columns, sharex=True, squeeze=False)
-    lower.supylabel("estimate / exact − 1 (%)", fontsize=9.5)
-    for position, (axes, (name, look)) in enumerate(zip(grid.flat, looks.items(), strict=False)):
-        last = position + n_columns >= len(looks)
-        _draw_ratio(axes, table[table["ensemble"] == name], table["d_k"], look, last)
-    for axes in grid.flat[len(looks) :]:
-        axes.set_axis_off()
+    """Draw all variances with their exact laws, and below variance / d_k of those proportional to d_k."""
+    looks = style.apart(style.ensembles(selection.order(table["ensemble"])))
+    flat = selection.order(table.loc[table["growth"] == grouping.PROPORTIONAL, "ensemble"])
+    figure, grid = layout.stack([185, 105] if flat else [185], left=68, top=24, gap=58)
+    _draw_law(grid[0], table, looks, flat)
+    if flat:
+        _draw_flat(grid[1], table[table["ensemble"].isin(flat)], looks)
     return figure
 
 
-def _points(axes: Axes, cells: pd.DataFrame, look: Look, *columns: str) -> None:
+def _points(axes: Axes, cells: pd.DataFrame, look: style.Look, *columns: str, moved: float = 1.0) -> None:
     """Draw estimates; hollow those without a standard error, whose fourth moment is infinite."""
     for hollow in (False, True):
         part = cells[cells["variance_se"].isna() == hollow]
         value, low, high = (part[name] for name in columns)
-        panels.points(axes, part["d_k"], value, low, high, look, hollow=hollow, size=3.4)
+        panels.points(axes, part["d_k"] * moved, value, low, high, look, hollow=hollow, size=4.6)
 
 
-def _draw_law(axes: Axes, table: pd.DataFrame, looks: dict[str, Look], flat: list[list[str]]) -> None:
-    panels.log_heights(axes)
-    together = [name for group in flat for name in group]
-    if len(together) > 1:
-        common = style.Look(f"∝ dₖ ({len(together)} ensembles)", looks[together[0]].colour, "o", style.SOLID)
-        looks = looks | dict.fromkeys(together, common)
-    entries = []
+def _draw_law(axes: Axes, table: pd.DataFrame, looks: dict[str, style.Look], flat: Sequence[str]) -> None:
+    panels.log_heights(axes, most=6)
     for name, cells in table.groupby("ensemble", sort=False):
-        look = looks[name]
-        panels.theory(axes, cells["d_k"], cells["exact"], look, width=1.0)
-        if name not in together or len(flat) == 1 or cells["exact"].isna().any():  # else in the panel below
-            _points(axes, cells, look, "variance", "low", "high")
-        top = cells.loc[cells["d_k"].idxmax(), "variance"]
-        entries.append((-top, look))
+        panels.theory(axes, cells["d_k"], cells["exact"], looks[name], width=1.4)
+        _points(axes, cells, looks[name], "variance", "low", "high")
     panels.d_k_axis(axes, table["d_k"])
     panels.log_ticks(axes)
-    axes.set_ylabel("variance of q·k")
-    ordered = dict.fromkeys(look for _, look in sorted(entries, key=lambda entry: entry[0]))
-    axes.legend(handles=[panels.key(look, markersize=3.6) for look in ordered], **_LEGEND)
+    axes.set_title("variance of q·k")
+    for name in [*flat[:1], *(name for name in looks if name not in flat)]:
+        cells = table[(table["ensemble"] == name) & table["variance"].notna()].sort_values("d_k")
+        if len(cells):
+            names = [style.ensemble_label(one) for one in (flat if name in flat else [name])]
+            _label(axes, cells, panels.short(", ".join(names), 34), looks[name].colour, name in flat)
 
 
-def _draw_flat(axes: Axes, table: pd.DataFrame, looks: dict[str, Look], flat: list[list[str]]) -> None:
-    """Draw variance / d_k of the ensembles for which it is constant in the end; those of one law share a look."""
-    panels.log_heights(axes)
-    entries = []
-    for group in flat:
-        look, cells = _group_look(group, table, looks), table[table["ensemble"].isin(group)]
-        first = cells[cells["ensemble"] == group[0]]
-        panels.theory(axes, first["d_k"], first["exact"] / first["d_k"], look, width=1.0)
-        _points(axes, cells, look, "per_width", "per_width_low", "per_width_high")
-        entries.append((-first.loc[first["d_k"].idxmax(), "per_width"], look))
+def _label(axes: Axes, cells: pd.DataFrame, names: str, colour: str, flat: bool) -> None:
+    """Name a line where the others leave room: below its end, or above the middle of one that rises or falls more."""
+    slope = _slope(cells) or 0.0
+    text = "\n".join(filter(None, (names, _power(cells))))
+    if flat or 0 <= slope <= 1:
+        end = cells.iloc[-1]
+        layout.says(axes, end["d_k"], end["variance"], text, colour, 12, -36, ha="right", va="top")
+    else:
+        middle = cells.iloc[len(cells) // 2]
+        side = {"ha": "right", "va": "bottom"} if slope > 0 else {"ha": "right", "va": "top"}
+        layout.says(axes, middle["d_k"], middle["variance"], text, colour, -6, 4 if slope > 0 else -8, **side)
+
+
+def _power(cells: pd.DataFrame) -> str:
+    """Spell the power of d_k with which a variance ends, where it is a round one."""
+    slope = _slope(cells)
+    return next((text for power, text in _POWERS.items() if slope is not None and abs(slope - power) < _INTEGER), "")
+
+
+def _draw_flat(axes: Axes, table: pd.DataFrame, looks: dict[str, style.Look]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    names = selection.order(table["ensemble"])
+    for position, name in enumerate(names):
+        cells = table[table["ensemble"] == name]
+        moved = panels.dodge(position, len(names), 0.2)
+        _points(axes, cells, looks[name], "per_width", "per_width_low", "per_width_high", moved=moved)
+    first = table[table["ensemble"] == names[0]]
+    panels.theory(axes, first["d_k"], first["exact"] / first["d_k"], style.Look("", style.INK, "", style.SOLID), 0.9)
     panels.d_k_axis(axes, table["d_k"])
-    panels.log_ticks(axes)
-    axes.set_ylabel("variance / dₖ")
-    axes.legend(
-        handles=[panels.key(look, markersize=3.6) for _, look in sorted(entries, key=lambda entry: entry[0])], **_LEGEND
-    )
-
-
-def _group_look(group: list[str], table: pd.DataFrame, looks: dict[str, Look]) -> Look:
-    if len(group) == 1:
-        return looks[group[0]]
-    first, cells = looks[group[0]], table[table["ensemble"] == group[0]]
-    law = "exactly dₖ" if (abs(cells["exact"] - cells["d_k"]) <= 1e-9 * cells["d_k"]).all() else f"as {first.label}"
-    return style.Look(f"{law} ({len(group)})", first.colour, first.marker, first.dash)
-
-
-def _draw_ratio(axes: Axes, cells: pd.DataFrame, widths: pd.Series, look: Look, last: bool) -> None:
-    axes.spines["left"].set_visible(False)
-    _points(axes, cells, look, "ratio", "ratio_low", "ratio_high")
-    panels.d_k_axis(axes, widths, "dₖ" if last else None, most=2)
-    axes.tick_params(labelbottom=last, labelsize=8, pad=2, length=0)
-    axes.grid(visible=False)
-    axes.set_title(panels.short(look.label, 17), fontsize=8, pad=2)
-    reach = (cells[["ratio_low", "ratio_high", "ratio"]] - 1).abs().max().max()
-    if not reach >= 0:
-        words = "no exact variance" if cells["variance"].notna().any() else "no variance"
-        axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, fontsize=8)
-        axes.set_yticks([])
-        return
-    panels.reference(axes, 1)
-    panels.around(axes, 1.0, reach)
-    axes.yaxis.set_major_formatter(lambda value, _: panels.tick_text(round(100 * (value - 1), 9)))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(panels.tick_text)
+    axes.set_title("variance / dₖ of those ∝ dₖ")
 
 
 @speaking.described(data)
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     names = selection.order(table["ensemble"])
-    return Description(_caption(table, names), _alt(table, names), _reading(table, names), tuple(_caveat(table)))
+    parts = _caption(table, names), _alt(table, names), _reading(table, names), tuple(_caveat(table))
+    return Description(*parts, _title(table))
+
+
+def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
+    """Say that the variance of independent components is d_k, where it is, and how near the estimates come."""
+    flat = table[(table["growth"] == grouping.PROPORTIONAL) & (table["variance_se"] > 0) & table["exact"].notna()]
+    unit = flat[(flat["exact"] - flat["d_k"]).abs() <= 1e-9 * flat["d_k"]]
+    if unit.empty:
+        return (Sentence("title"),)
+    away = (unit["variance"] - unit["exact"]).abs() / unit["variance_se"]
+    worst = (unit["ratio"] - 1).abs().max()
+    kind = "law" if (away < 5).all() else "apart"
+    return (Sentence(f"finding.{kind}", {"worst": numbers.percent(worst, 1), "span": speaking.widths(unit["d_k"])}),)
 
 
 def _caption(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:
-    values = {
-        "ensembles": speaking.counted(len(names), "shared.ensembles"),
-        "cells": speaking.counted(len(table), "shared.cells"),
-        "scores": speaking.span(table["n_scores"]),
-    }
-    return Sentence("caption.all", values), *_groups(table), Sentence("caption.small"), *_precision(table)
-
-
-def _groups(table: pd.DataFrame) -> Iterator[Sentence]:
-    """Say what the panel of proportional variances holds, and whose law is one and the same."""
-    flat = table[table["growth"] == grouping.PROPORTIONAL]
-    groups = grouping.alike(flat)
-    if len(groups) > 1:
-        ensembles = speaking.counted(flat["ensemble"].nunique(), "shared.ensembles")
-        yield Sentence("caption.below", {"ensembles": ensembles})
-        for group in groups:
-            if len(group) > 1:
-                yield Sentence("caption.one_law", {"names": speaking.few(selection.labels(group))})
+    values = {"names": speaking.few(selection.labels(names)), "scores": speaking.span(table["n_scores"])}
+    flat = selection.order(table.loc[table["growth"] == grouping.PROPORTIONAL, "ensemble"])
+    below = (Sentence("caption.below"),) if flat else ()
+    return Sentence("caption.all", values), *below, *_precision(table)
 
 
 def _precision(table: pd.DataFrame) -> Iterator[Sentence]:

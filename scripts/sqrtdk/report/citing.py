@@ -1,6 +1,7 @@
 """How to cite a figure: a BibTeX entry that names the figure, the version, and the data by their hash."""
 
 import re
+from collections.abc import Mapping
 
 from sqrtdk.report.latex.text import prose as tex
 
@@ -9,12 +10,16 @@ AUTHOR = "{The sqrtdk developers}"
 YEAR = 2026
 
 
-def figure_inclusion(name: str, title: str, caption: str) -> str:
-    """Return the LaTeX that includes a figure's PDF with its caption, label and citation (graphicx)."""
+def figure_inclusion(name: str, title: str, caption: str, frame: Mapping[str, float]) -> str:
+    """Return the LaTeX that includes a figure's PDF with its caption, label and citation (graphicx).
+
+    frame: points above and below the figure that say what the caption says, and are cut off.
+    """
+    trim = f"[trim=0 {frame['bottom']:.1f}bp 0 {frame['top']:.1f}bp, clip]"
     return (
         "\\begin{figure}\n"
         "  \\centering\n"
-        f"  \\includegraphics{{fig-{name}.pdf}}\n"
+        f"  \\includegraphics{trim}{{fig-{name}.pdf}}\n"
         f"  \\caption[{tex(title)}]{{{tex(title)}. {tex(caption)} From~\\cite{{sqrtdk-{name}}}.}}\n"
         f"  \\label{{fig:sqrtdk-{name}}}\n"
         "\\end{figure}\n"

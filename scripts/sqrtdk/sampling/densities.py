@@ -1,5 +1,6 @@
 """Exact laws of the score: of Gaussian q and k, independent or correlated, and of normalised q and k (the sphere)."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,12 @@ def gaussian_density(score: np.ndarray | float, d_k: int) -> np.ndarray:
     return np.exp(log_gaussian_density(score, d_k))
 
 
+@functools.cache
+def _quadrature() -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights of Gauss-Legendre quadrature, which take longer to find than to use."""
+    return np.polynomial.legendre.leggauss(240)
+
+
 def gaussian_cumulative(score: np.ndarray | float, d_k: int) -> np.ndarray:
     """Return P(q·k <= score) for independent q, k ~ N(0, I) of width d_k, to about 1e-10.
 
@@ -47,7 +54,7 @@ def gaussian_cumulative(score: np.ndarray | float, d_k: int) -> np.ndarray:
     # Twelve times √d_k and 60 beyond lies less than 1e-24 of the probability, whatever d_k.
     reach = np.minimum(np.abs(score), 60 + 12 * np.sqrt(d_k))
     size = np.where(reach > 0, reach, 1.0)  # at 0 the sign below makes the integral 0
-    nodes, weights = np.polynomial.legendre.leggauss(240)
+    nodes, weights = _quadrature()
     u, weights = (nodes + 1) / 2, weights / 2
     density = gaussian_density(size[..., None] * u**4, d_k)
     inside = (density * 4 * u**3 * weights).sum(-1) * size
