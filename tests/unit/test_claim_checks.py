@@ -150,6 +150,49 @@ def test_larger_weights_are_a_larger_scale_and_nothing_else_is():
         assert np.abs(claim_checks._losses(SEED, factor, 1.0, rate) / twice - 1).max() > 1e-6
 
 
+@pytest.mark.parametrize("name", ["window", "top_k"])
+def test_sparse_attention_by_plain_code(name):
+    scores, keys = plain_rows(64, 64, 20_000), []
+    for factor in (1 / 8, 1.0):
+        kept = scores[:, :16] if name == "window" else np.sort(scores, axis=1)[:, -8:]
+        p = np.exp(factor * (kept - kept.max(axis=1, keepdims=True)))
+        keys.append(1 / np.square(p / p.sum(axis=1, keepdims=True)).sum(axis=1))
+    means = [one.mean() for one in keys]
+    se = means[0] / means[1] * math.hypot(*(one.std() / one.mean() / math.sqrt(len(scores)) for one in keys))
+    found = row("sparse_effect", case=name)
+    assert abs(means[0] / means[1] - found["estimate"]) < 4.5 * math.hypot(se, found["se"])
+
+
+def test_a_logit_far_beyond_ln_n_has_nearly_all_the_weight_of_any_row():
+    for n in claim_checks.MANY_KEYS:
+        z = np.zeros(n)
+        z[0] = math.log(n) + claim_checks.FAR
+        expected = softmax.softmax(z)[0]
+        assert row("far_logit_weight", case="beyond_ln_n", n_keys=n)["estimate"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_heads_of_published_models_are_counted():
+    odd = {name for name, (d_model, h, d_k) in claim_checks.WIDTHS_OF_HEADS.items() if d_k != d_model / h}
+    assert odd == {"T5 3B", "Gemma 7B", "Gemma 2 9B", "Gemma 2 27B", "Gemma 3 27B"}
+    assert row("heads_of_usual_width")["estimate"] == 11 / 16
+
+
+def test_the_largest_rate_of_large_weights_is_that_of_the_progress(monkeypatch):
+    """Where progress is known, so are the ratio of the two ends and its error over seeds."""
+    rates = claim_checks.TRIED["adam"][1]
+    ends = {1.0: np.linspace(0.9, 1.1, 8) * 0.03, claim_checks.LARGE: np.linspace(0.95, 1.05, 8) * 0.015}
+
+    def progress(optimiser, seed, weights):
+        return np.clip(claim_checks.WORKS * (1 + np.log(ends[weights] / rates[:, None])), 0, 1)
+
+    monkeypatch.setattr(claim_checks, "_progress", progress)
+    found = claim_checks.rate_of_large_weights("adam", SEED)
+    assert found["estimate"] == pytest.approx(0.5, rel=0.02)
+    assert 0 < found["se"] < 0.02
+    monkeypatch.setattr(claim_checks, "_progress", lambda optimiser, seed, weights: progress("adam", 0, 1.0))
+    assert claim_checks.rate_of_large_weights("adam", SEED)["estimate"] == pytest.approx(1.0)
+
+
 def test_heads_are_observations(shipped_dump):
     q, k = (array[0] for array in (shipped_dump.q, shipped_dump.k))
     found = claim_checks.trained_heads([(one, other, 0.25) for one, other in zip(q, k, strict=True)])

@@ -10,7 +10,7 @@ from scipy import special
 from sqrtdk.rows import softmax
 from sqrtdk.sampling import densities, streams
 from sqrtdk.statistics import estimates, shares
-from sqrtdk.training import model, runs, tasks
+from sqrtdk.training import model, runs, tasks, windows
 from sqrtdk.training.optimisers import Optimiser
 from sqrtdk.training.rules import Rule
 from sqrtdk.variants.normalisers import NORMALISERS
@@ -34,6 +34,32 @@ SMALL_EXAMPLE = (1.0, 0.5, 0.8)
 TARGET = 1
 """The key, of the example's three, that a loss asks for."""
 STEPS, RATE, TRAINED_D_K = 30, 0.03, 16
+LARGE = 2.0
+"""How many times as large W_q and W_k start, where large initial weights are trained."""
+SEEDS = 8
+TRIED = {"adam": (80, 0.0085 * 2 ** (np.arange(6) / 2)), "sgd": (60, 0.4 * 2 ** (np.arange(5) / 2))}
+"""Steps and learning rates, a factor √2 apart, around the largest one that works."""
+WORKS = 0.25
+"""A rate works where the progress, 1 − loss/guess, is at least this; half of the way takes large weights longer."""
+WIDTHS_OF_HEADS = {
+    "Transformer base": (512, 8, 64),
+    "Transformer big": (1024, 16, 64),
+    "BERT base": (768, 12, 64),
+    "BERT large": (1024, 16, 64),
+    "GPT-2": (768, 12, 64),
+    "GPT-2 XL": (1600, 25, 64),
+    "GPT-3 175B": (12288, 96, 128),
+    "T5 base": (768, 12, 64),
+    "T5 3B": (1024, 32, 128),
+    "Llama 3.1 8B": (4096, 32, 128),
+    "Mistral 7B": (4096, 32, 128),
+    "Qwen2.5 14B": (5120, 40, 128),
+    "Gemma 7B": (3072, 16, 256),
+    "Gemma 2 9B": (3584, 16, 256),
+    "Gemma 2 27B": (4608, 32, 128),
+    "Gemma 3 27B": (5376, 32, 128),
+}
+"""d_model, heads and d_k of published models, by their configurations: a list and no sample."""
 
 
 def table(seed: int, heads: Iterable[tuple[np.ndarray, np.ndarray, float]] = ()) -> list[dict[str, Any]]:
@@ -46,7 +72,9 @@ def table(seed: int, heads: Iterable[tuple[np.ndarray, np.ndarray, float]] = ())
         rows += row_weights(n_keys, seed)
     for case, spread in (("equal_lengths", 0.0), ("unequal_lengths", SPREAD_OF_LENGTHS)):
         rows.append(alignment(case, spread, seed))
-    return [*rows, *calculations(seed), reparametrised(seed), *trained_heads(heads)]
+    rows += [sparse_effect("window", seed), sparse_effect("top_k", seed)]
+    rows += [*calculations(seed), reparametrised(seed)]
+    return [*rows, *(rate_of_large_weights(name, seed) for name in TRIED), *trained_heads(heads)]
 
 
 def _row(
@@ -156,6 +184,18 @@ def row_weights(n_keys: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def sparse_effect(normaliser: str, seed: int) -> dict[str, Any]:
+    """Return the effective number of keys of sparse attention with the scale over that without it."""
+    weights, parts = NORMALISERS[normaliser]().weights, []
+    for q, k in _blocks(seed, "sparse", D_K, N_KEYS):
+        s = _scores(q, k)
+        keys = (1 / np.square(weights(factor * s)).sum(axis=-1) for factor in (D_K**-0.5, 1.0))
+        parts.append(np.stack([found.mean(axis=-1) for found in keys], axis=-1))
+    blocks = np.concatenate(parts)
+    ratio = estimates.bias_corrected(lambda means: means[..., 0] / means[..., 1], blocks)
+    return _row("sparse_effect", ratio.value, ratio.se, None, normaliser, D_K, N_KEYS, len(blocks))
+
+
 def alignment(case: str, spread: float, seed: int) -> dict[str, Any]:
     """Return the correlation of q·k and the cosine of q and k, for keys whose lengths have a coefficient of variation.
 
@@ -181,6 +221,8 @@ def calculations(seed: int) -> list[dict[str, Any]]:
     for n_keys in MANY_KEYS:
         weight = 1 / (1 + (n_keys - 1) * math.exp(-FAR))
         rows.append(_row("far_logit_weight", weight, 0.0, weight, n_keys=n_keys))
+        weight = 1 / (1 + (n_keys - 1) / n_keys * math.exp(-FAR))
+        rows.append(_row("far_logit_weight", weight, 0.0, weight, case="beyond_ln_n", n_keys=n_keys))
     z = streams.generator(seed, "claims", "derivatives").normal(size=(64, 8))
     p = softmax.softmax(z)
     formula = p[:, :, None] * (np.eye(8) - p[:, None, :])
@@ -198,6 +240,8 @@ def calculations(seed: int) -> list[dict[str, Any]]:
     exact = float(shifted.max() / (1 + np.exp(z).sum()))
     rows.append(_row("shifted_from_softmax1", np.abs(shifted - phantom).max(), 0.0, exact, n_keys=3))
     rows.append(_row("shifted_from_softmax", np.abs(shifted - softmax.softmax(z)).max(), 0.0, 0.0, n_keys=3))
+    usual = [d_k * heads == d_model for d_model, heads, d_k in WIDTHS_OF_HEADS.values()]
+    rows.append(_row("heads_of_usual_width", float(np.mean(usual)), 0.0))
     return rows
 
 
@@ -232,6 +276,46 @@ def _losses(seed: int, factor: float, weights: float, rate: float) -> np.ndarray
         move.step(p, gradients)
         losses.append(loss[0])
     return np.array(losses)
+
+
+def rate_of_large_weights(optimiser: str, seed: int) -> dict[str, Any]:
+    """Return the largest rate that works with W_q and W_k LARGE times as large, over that with usual ones.
+
+    Of the mean progress of SEEDS models on recall; the error is the jackknife's over seeds, which both share.
+    """
+    usual, large = (_progress(optimiser, seed, weights).T for weights in (1.0, LARGE))
+    rates = TRIED[optimiser][1]
+
+    def ratio(means: np.ndarray) -> np.ndarray:
+        ends = [
+            np.apply_along_axis(lambda one: windows.window(rates, one, WORKS)[1], -1, part)
+            for part in np.split(means, 2, axis=-1)
+        ]
+        return math.log(10) * (ends[1] - ends[0])
+
+    log = estimates.bias_corrected(ratio, np.hstack([usual, large]))
+    centre = math.exp(log.value)
+    return _row("rate_of_large_weights", centre, centre * log.se, None, optimiser, TRAINED_D_K, 0, SEEDS)
+
+
+def _progress(optimiser: str, seed: int, weights: float) -> np.ndarray:
+    """Return 1 − loss/guess after training with 1/√d_k and larger W_q and W_k, (rates, seeds)."""
+    task, (steps, rates) = tasks.TASKS["recall"], TRIED[optimiser]
+    shape, rule, seeds = task.shape(TRAINED_D_K), Rule(TRAINED_D_K**-0.5), range(SEEDS)
+    first = runs.initial(shape, rule, "recall", seed, seeds)
+    for name in first:
+        first[name] = (first[name] * (weights if name.endswith(runs.SCORES) else 1.0)).astype(runs.TRAINED_IN)
+    models = [{name: value.copy() for name, value in first.items()} for _ in rates]
+    moves = [Optimiser(optimiser, np.full(SEEDS, rate)) for rate in rates]
+    # A diverging run leaves the range of numbers, and counts as guessing.
+    with np.errstate(all="ignore"):
+        for _, drawn in zip(range(steps), runs.batches("recall", seed, seeds), strict=False):
+            for p, move in zip(models, moves, strict=True):
+                move.step(p, model.loss_and_gradients(shape, rule, p, *drawn)[2])
+        held_out = runs.held_out("recall", seed, seeds)
+        loss = np.array([model.loss_and_gradients(shape, rule, p, *held_out)[0] for p in models])
+    guess = task.guess()
+    return 1 - np.clip(np.nan_to_num(loss, nan=guess), 0, guess) / guess
 
 
 def trained_heads(heads: Iterable[tuple[np.ndarray, np.ndarray, float]]) -> list[dict[str, Any]]:

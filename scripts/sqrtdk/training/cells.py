@@ -30,8 +30,7 @@ class Sweep:
     """All runs of one rule at one width of one experiment: arrays over (rates, seeds), and steps last where logged.
 
     losses: at all logged `steps`, (rates, seeds, steps), NaN where a run had diverged.
-    gradient: norms of the gradient of W_q and W_k at these steps. spread: standard deviations of the logits in a row at
-        the first and the last of them, (rates, seeds, 2).
+    gradient: norms of the gradient of W_q and W_k at these steps. spread: standard deviations of the logits in a row.
     alignment: final cosines of queries with the keys that they have to find; NaN where there are none.
     """
 
@@ -128,7 +127,7 @@ def cells(training: "pd.DataFrame") -> list[Sweep]:
                 np.nan_to_num(column("accuracy")[..., -1]),
                 lost[..., -1],
                 column("grad_norm_qk"),
-                column("logit_std")[..., [0, -1]],
+                column("logit_std"),
                 column("alignment")[..., -1],
             )
         )

@@ -81,7 +81,7 @@ def _slope(chosen: list[Sweep], column: int) -> dict[str, Any]:
     x = np.log([cell.key["d_k"] for cell in chosen])
     x -= x.mean()
     with np.errstate(divide="ignore", invalid="ignore"):
-        y = np.log([cell.best_rates().of(cell.spread[..., column]) for cell in chosen])
+        y = np.log([cell.best_rates().of(cell.spread[..., (0, -1)[column]]) for cell in chosen])
     slopes = (x @ y) / (x @ x)
     # A run whose logits left the range of numbers has no spread, and no exponent.
     if len(slopes) < 2 or not np.isfinite(slopes).all():
