@@ -42,7 +42,7 @@ def depth(rules=RULES, n_layers=6, kinds=6, seed=6) -> pd.DataFrame:
             size = 2.0**layer if norm == "none" and residual else 1.0
             std = size * (1 - cosine) ** 0.5 * (8 if rule == "none" else 1)
             exact = dict(query_std=size**0.5, logit_std=std, logit_variance_ratio=1.0)
-            exact |= dict(normalised_entropy=0.9, token_cosine=cosine)
+            exact |= dict(normalised_entropy=1 / (1 + std**2 / 4), token_cosine=cosine)
             for measure, value in exact.items():
                 se = 0.01 * max(value, 0.01)
                 known = value if measure not in ("normalised_entropy", "token_cosine") else np.nan

@@ -6,13 +6,31 @@ import numpy as np
 import pytest
 
 from sqrtdk.claims import core
-from sqrtdk.claims.core import Measured, Missing, Outcome, Text, at_least, at_most, every, near, under
+from sqrtdk.claims.core import Measured, Missing, Outcome, either, every, under
 from sqrtdk.claims.lookup import Results
+from sqrtdk.claims.texts import Text
+from sqrtdk.claims.thresholds import ALL, Threshold
 
 WORDS = dict(
     source="A", kind="simulated", says=Text(en="a", zh="甲"), measures=Text(en="b", zh="乙"), evidence="fig-depth"
 )
 EXACT = dict(exact=True)
+
+
+def threshold(value: float, other: float = 0.3) -> Threshold:
+    return Threshold("some", value, other, WORDS["says"], WORDS["measures"])
+
+
+def near(estimate, expected, margin):
+    return core.near(estimate, expected, threshold(margin))
+
+
+def at_least(estimate, bound, other=0.3):
+    return core.at_least(estimate, threshold(bound, other))
+
+
+def at_most(estimate, bound, other=0.3):
+    return core.at_most(estimate, threshold(bound, other))
 
 
 @pytest.mark.parametrize(
@@ -144,6 +162,60 @@ def test_the_worst_of_several_tests_is_shown():
 def test_a_condition_needs_both_sides(inside, outside, verdict):
     sides = {"in": Measured(1.0, 0.01), "out": Measured(3.0, 0.01), "vague": Measured(1.0, 1.0)}
     assert under(near(sides[inside], 1.0, 0.1), near(sides[outside], 1.0, 0.1)).verdict() == verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (5.0, 1.0, "holds"),
+        (1.0, 5.0, "holds"),
+        (5.0, 5.0, "holds"),
+        (1.0, 1.0, "fails"),
+        (1.0, 3.1, "undecided"),
+        (5.0, 3.1, "holds"),
+    ],
+)
+def test_where_one_is_enough_all_have_to_fail(first, second, verdict):
+    outcome = either(*(at_least(Measured(value, 0.2), 3.0) for value in (first, second)))
+    assert outcome.verdict() == verdict
+    assert outcome.decisive().verdict(outcome.level) == verdict
+    assert outcome.level == every(*outcome.tests).level
+
+
+def test_of_those_that_decide_the_one_nearest_to_its_threshold_is_shown():
+    far, close = (at_least(Measured(value, 0.1), 3.0) for value in (9.0, 4.0))
+    assert every(far, close).decisive() is close
+    out, outside = (at_least(Measured(value, 0.1), 3.0) for value in (-9.0, 2.0))
+    assert every(out, far, outside, close).decisive() is outside
+    assert either(out, far, outside, close).decisive() is close
+
+
+def test_distances_are_to_the_nearer_end_and_negative_outside():
+    assert near(Measured(1.03, 0.01), 1.0, 0.1).distance == pytest.approx(0.07)
+    assert near(Measured(0.8, 0.01), 1.0, 0.1).distance == pytest.approx(-0.1)
+    assert near(Measured(0.8, 0.01), 1.0, 0.1).relative_distance == pytest.approx(-1.0)
+    assert at_least(Measured(5.0, 0.1), 4.0).relative_distance == pytest.approx(0.25)
+    assert at_most(Measured(5.0, 0.1), 4.0).relative_distance == pytest.approx(-0.25)
+    assert at_most(Measured(-0.5, 0.1), -0.4).relative_distance == pytest.approx(0.25)
+
+
+def test_the_other_threshold_can_turn_each_part_of_a_verdict():
+    one = at_least(Measured(0.5, 0.01), 0.4, 0.6)
+    assert every(one).verdict() == "holds"
+    assert every(one).turned().verdict() == "fails"
+    assert either(one, at_least(Measured(0.1, 0.01), 0.4, 0.6)).turned().verdict() == "fails"
+    sides = under(at_least(Measured(0.9, 0.01), 0.8, 0.3), at_least(Measured(0.5, 0.01), 0.8, 0.3))
+    assert (sides.verdict(), sides.turned().verdict()) == ("holds_if", "holds")
+    assert every(one).turned().turned() == every(one)
+
+
+def test_thresholds_are_stated_once_each_with_a_reason_and_another_that_differs():
+    assert len({one.name for one in ALL}) == len(ALL)
+    for one in ALL:
+        assert one.other != one.value > 0
+        assert one.means.en != one.why.en
+    half = threshold(0.4, 0.8).inverse()
+    assert (half.value, half.other, half.times(-2).value) == (2.5, 1.25, -5.0)
 
 
 def test_errors_travel_with_the_numbers():

@@ -11,6 +11,7 @@ from sqrtdk.claims import ledger
 from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.claims.core import KINDS, REASONS, VERDICTS
 from sqrtdk.claims.lookup import ROLES
+from sqrtdk.claims.thresholds import ALL
 from sqrtdk.report import ledger as page
 from sqrtdk.results import reading
 from sqrtdk.words import texts as words
@@ -47,10 +48,21 @@ def test_both_languages_have_the_same_words_with_the_same_places():
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_whatever_a_row_can_be_has_its_words(language):
     say = words.Words(words.read(REPORT, language))
-    values = dict.fromkeys(("holds_if", "not_if", "value", "what", "place", "count"), "7")
+    values = dict.fromkeys(
+        ("holds_if", "not_if", "value", "what", "place", "distance", "other", "verdict", "claims"), "7"
+    )
     keys = [f"verdicts.{name}" for name in VERDICTS] + [f"kinds.{name}" for name in KINDS]
     keys += [f"reasons.{name}" for name in REASONS] + [f"groups.{name}" for name in ("surprises", "A", "B")]
-    keys += [f"conditions.{name}" for name in VERDICTS if name != "opinion"] + ["otherwise", "instead_of", "shipped"]
+    keys += [f"conditions.{name}" for name in VERDICTS if name != "opinion"] + ["otherwise", "instead_of", "identity"]
+    keys += [
+        "from.shipped",
+        "from.longer",
+        "distance",
+        "distance_otherwise",
+        "other.stays",
+        "other.turned",
+        "counts_once",
+    ]
     for key in keys:
         assert say(f"claims.{key}", **values)
     assert {key.replace("_", " ") for key in words.read(REPORT, language)["claims"]["lacking"]} == set(ROLES)
@@ -61,7 +73,7 @@ def test_the_kind_of_ensemble_that_a_run_lacks_is_said_in_words():
     decided = pd.DataFrame([ledger.row(one) for one in ledger.decide(synthetic.frames(), without)])
     lines = {line.id: line for line in page.ledger(decided, "zh").rows}
     assert lines["C2"].why == Sentence("claims.lacking.standard")
-    assert lines["C7"].why == Sentence("claims.lacking.correlated_on_one_side")
+    assert lines["C70"].why == Sentence("claims.lacking.correlated_on_one_side")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -71,15 +83,51 @@ def test_lines_say_what_the_table_holds(frame, language):
     assert lines["C39"].expected == "0.87 ± 0.005"
     assert lines["C39"].measured == "0.8668"
     assert lines["C19"].expected == "≥ 3"
-    assert lines["C56"].expected == "≤ 0.5"
+    assert lines["C56"].expected == "≤ 0.1"
     row = frame.set_index("claim").loc["C4"]
     assert lines["C4"].measured == page.numbers.with_error(row["measured"], row["se"])
     assert lines["C4"].otherwise == page.numbers.with_error(row["not_if_measured"], row["not_if_se"])
     assert lines["C26"].expected == ""
-    # A large error is spelled as an interval.
-    assert any(re.fullmatch(r"-?[\d.]+ \[-?[\d.]+, -?[\d.]+\]", line.measured) for line in lines.values())
+    assert [lines[name].identity for name in ("C9", "C4")] == [True, False]
     assert "<sub>q</sub>" in lines["C14"].measures
     assert "<math>" in lines["C2"].says
+
+
+@pytest.mark.parametrize(("se", "spelled"), [(0.02, "0.050 [0.010, 0.30]"), (0.01, "0.05(1)"), (0.0, "0.05")])
+def test_a_large_error_is_spelled_as_an_interval(se, spelled):
+    assert page._number({"measured": 0.05, "se": se, "low": 0.01, "high": 0.3}) == spelled
+
+
+def test_distances_and_other_thresholds_stand_beside_each_verdict(frame):
+    lines = {line.id: line for line in page.ledger(frame, "en").rows}
+    row = frame.set_index("claim").loc["C40"]
+    found = {one.key: one.values for one in lines["C40"].distance}
+    assert row["other_verdict"] == "holds" != row["verdict"]
+    assert found["claims.other.turned"] == {"other": "0.5", "verdict": Sentence("claims.verdicts.holds")}
+    assert found["claims.distance"]["distance"] == f"−{-100 * row['relative_distance']:.3g} %"
+    both = {one.key: one.values for one in lines["C4"].distance}
+    assert both["claims.distance_otherwise"]["distance"].startswith("−")
+    assert both["claims.other.stays"]["other"] == "0.1"
+    (same,) = (one.values["claims"] for one in lines["C2"].distance if one.key == "claims.counts_once")
+    assert same == "C5, C6, C7, C8, C15, C16, C41, C50"
+    assert not any(one.key == "claims.counts_once" for one in lines["C1"].distance)
+    assert lines["C26"].distance == ()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_thresholds_are_listed_with_their_reasons(frame, language):
+    shown = page.ledger(frame, language).thresholds
+    assert len(shown) == len(ALL)
+    assert all(means and why and value != other for means, value, other, why in shown)
+
+
+def test_repeated_claims_and_identities_are_counted(frame):
+    (caveats,) = (one.values for one in page.summary(frame) if one.key == "claims.summary.caveats")
+    assert int(caveats["distinct"]) + int(caveats["repeated"]) == len(frame)
+    # Nine claims on one variance, two on one start, two on one example.
+    assert caveats["repeated"] == "10"
+    assert int(caveats["identities"]) == sum(claim.identity for claim in CLAIMS.values()) >= 4
+    assert int(caveats["turned"]) == int((frame["verdict"] != frame["other_verdict"]).sum())
 
 
 def test_surprises_come_first_and_the_worst_of_them_before_all(frame):
@@ -131,4 +179,5 @@ def test_checks_are_spelled_with_their_errors(language):
         assert found.text
     weights = [row[3].text for row in table.rows if row[0].word.endswith("top_two_weight")]
     assert re.fullmatch(r"0\.95\d+\(\d+\)", weights[0])
-    assert [row[3].text for row in table.rows if row[0].word.endswith("far_logit_weight")] == ["0.9971", "0.02057"]
+    far = [row[3].text for row in table.rows if row[0].word.endswith("far_logit_weight")]
+    assert far == ["0.9971", "1", "0.02057", "1"]

@@ -3,7 +3,7 @@
 A claim is added by one decorated function in one of the modules below; the texts of both languages stand in it.
 """
 
-from sqrtdk.claims import gradients, layers, moments, rules, softmax, training  # noqa: F401
+from sqrtdk.claims import factors, gradients, layers, moments, rules, softmax, training  # noqa: F401
 from sqrtdk.claims.core import REGISTRY, Claim
 
 CLAIMS: dict[str, Claim] = dict(sorted(REGISTRY.items(), key=lambda item: int(item[0].removeprefix("C"))))

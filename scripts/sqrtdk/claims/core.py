@@ -2,7 +2,8 @@
 
 `holds` where the whole interval of the measured statistic lies within the margin, `fails` where it lies wholly outside
 of it, else `undecided`: a weak test proves nothing. `holds_if` where the same statistic is within it under a condition
-and outside of it without. An `opinion` is not decided; what bears on it is measured all the same.
+and outside of it without. An `opinion` is not decided; what bears on it is measured all the same. Beside each verdict
+stands how far the number is from its threshold, and what another reasonable threshold would make of it.
 """
 
 import dataclasses
@@ -11,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sqrtdk.claims.texts import Text
+from sqrtdk.claims.thresholds import Threshold
 from sqrtdk.statistics.intervals import LEVEL, interval, log_interval
-from sqrtdk.words.mathml import MissingPart
 
 if TYPE_CHECKING:
     from sqrtdk.claims.lookup import Results
@@ -30,34 +32,15 @@ class Missing(LookupError):
     """What a test needs and the results do not have, in the names of tables and columns."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text:
-    """One text in every language of the report, which stand together; none may be left out or empty."""
-
-    en: str
-    zh: str
-
-    def __post_init__(self) -> None:
-        for name, text in dataclasses.asdict(self).items():
-            if not text.strip():
-                raise ValueError(f"a text has no words in the language {name!r}")
-
-    def language(self, name: str) -> str:
-        """Return the text in a language; raises MissingPart for one that has none."""
-        texts = dataclasses.asdict(self)
-        if name not in texts:
-            raise MissingPart(f"the claims have no texts in {name!r}, which would go with words/{name}/")
-        return texts[name]
-
-
 @dataclass(frozen=True)
 class Measured:
     """A measured number.
 
     se: its standard error; 0 is believed only where `exact` says that no chance is left. dof: degrees of freedom of
     Student's t. log: whether the interval is symmetric in the logarithm. at: the place in the grid where it was
-    measured, name -> (used, asked for). shipped: whether it comes from the tables that ship with the project.
-    ends: where the number can lie at all, such as a share from 0 to 1. shift: from it to the middle of its interval.
+    measured, name -> (used, asked for). shipped: whether it comes from the tables that ship with the project, and
+    longer: whether those trained for more steps than this run. ends: where the number can lie at all, such as a share
+    from 0 to 1. shift: from it to the middle of its interval.
     """
 
     value: float
@@ -67,6 +50,7 @@ class Measured:
     exact: bool = False
     at: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shipped: bool = False
+    longer: bool = False
     ends: tuple[float, float] = (-math.inf, math.inf)
     shift: float = 0.0
 
@@ -119,6 +103,7 @@ class Measured:
             self.exact and other.exact,
             {**other.at, **self.at},
             self.shipped or other.shipped,
+            self.longer or other.longer,
         )
 
     def log2(self) -> "Measured":
@@ -129,20 +114,41 @@ class Measured:
 
 @dataclass(frozen=True)
 class Test:
-    """One statistic, and where a claim says that it lies: near a value, at least or at most at a bound."""
+    """One statistic, and where a claim says that it lies: near a value, at least or at most at a threshold."""
 
     __test__ = False
 
     estimate: Measured
     relation: str
-    expected: float
-    margin: float = 0.0
+    threshold: Threshold
+    centre: float = 0.0
+
+    @property
+    def expected(self) -> float:
+        """The value that the statistic should be near to, or the bound."""
+        return self.centre if self.relation == NEAR else self.threshold.value
+
+    @property
+    def margin(self) -> float:
+        """How far from the expected value still counts; 0 at a bound."""
+        return self.threshold.value if self.relation == NEAR else 0.0
 
     @property
     def region(self) -> tuple[float, float]:
         """The two ends of where the claim says that the statistic lies, in its own unit."""
         low = -math.inf if self.relation == AT_MOST else self.expected - self.margin
         return low, math.inf if self.relation == AT_LEAST else self.expected + self.margin
+
+    @property
+    def distance(self) -> float:
+        """How far inside of the nearer end of the region the measured value is, in its own unit; outside it is < 0."""
+        low, high = self.region
+        return min(self.estimate.value - low, high - self.estimate.value)
+
+    @property
+    def relative_distance(self) -> float:
+        """The distance in units of the threshold."""
+        return self.distance / abs(self.threshold.value)
 
     def verdict(self, level: float = LEVEL) -> str:
         """Decide by the interval alone: wholly inside, wholly outside, or neither."""
@@ -154,28 +160,33 @@ class Test:
             return HOLDS
         return FAILS if high < least or low > most else UNDECIDED
 
+    def turned(self) -> "Test":
+        """Return the same test with the other threshold."""
+        return dataclasses.replace(self, threshold=self.threshold.turned)
 
-def near(estimate: Measured, expected: float, margin: float) -> Test:
+
+def near(estimate: Measured, expected: float, margin: Threshold) -> Test:
     """Ask whether the statistic is this value, within a margin in its own unit."""
-    return Test(estimate, NEAR, expected, margin)
+    return Test(estimate, NEAR, margin, expected)
 
 
-def at_least(estimate: Measured, bound: float) -> Test:
+def at_least(estimate: Measured, bound: Threshold) -> Test:
     """Ask whether the statistic is this bound, in its own unit, or above."""
     return Test(estimate, AT_LEAST, bound)
 
 
-def at_most(estimate: Measured, bound: float) -> Test:
+def at_most(estimate: Measured, bound: Threshold) -> Test:
     """Ask whether the statistic is this bound, in its own unit, or below."""
     return Test(estimate, AT_MOST, bound)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The tests of a claim, which all have to hold, and the test of the same statistic without its condition."""
+    """The tests of a claim, which all have to hold or one of which has to, and the test without its condition."""
 
     tests: tuple[Test, ...]
     otherwise: Test | None = None
+    one_is_enough: bool = False
 
     @property
     def level(self) -> float:
@@ -183,9 +194,16 @@ class Outcome:
         return 1 - (1 - LEVEL) / len(self.tests)
 
     def decisive(self) -> Test:
-        """Return the test that the verdict rests on: the first that fails, else the first that is undecided."""
-        order = (FAILS, UNDECIDED, HOLDS)
-        return min(self.tests, key=lambda test: order.index(test.verdict(self.level)))
+        """Return the test that the verdict rests on: of those that decide it the one nearest to its threshold.
+
+        Where all have to hold, one that fails decides; where one is enough, one that holds.
+        """
+        order = (HOLDS, UNDECIDED, FAILS) if self.one_is_enough else (FAILS, UNDECIDED, HOLDS)
+
+        def rank(test: Test) -> tuple[int, float]:
+            return order.index(test.verdict(self.level)), abs(test.relative_distance)
+
+        return min(self.tests, key=rank)
 
     def verdict(self) -> str:
         """Decide by all tests, and by whether the statistic differs without the condition."""
@@ -202,15 +220,25 @@ class Outcome:
             test = self.otherwise
         return INTERVAL if test.estimate.interval() else NO_ERROR
 
+    def turned(self) -> "Outcome":
+        """Return the same tests with the other thresholds."""
+        otherwise = self.otherwise and self.otherwise.turned()
+        return Outcome(tuple(test.turned() for test in self.tests), otherwise, self.one_is_enough)
+
 
 def every(*tests: Test) -> Outcome:
     """Ask several tests, all of which have to hold; one that fails refutes the claim."""
     return Outcome(tests)
 
 
-def under(condition: Test, otherwise: Test) -> Outcome:
-    """Ask a test where a condition is met, and where it is not."""
-    return Outcome((condition,), otherwise)
+def either(*tests: Test) -> Outcome:
+    """Ask several tests, one of which has to hold; the claim fails where all fail."""
+    return Outcome(tests, one_is_enough=True)
+
+
+def under(condition: Test | Outcome, otherwise: Test) -> Outcome:
+    """Ask one test or several where a condition is met, and one where it is not."""
+    return Outcome(condition.tests if isinstance(condition, Outcome) else (condition,), otherwise)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +246,9 @@ class Claim:
     """A claim of one of the two articles, restated, and the test that decides it.
 
     says: the claim in our words. measures: the statistic of the test. holds_if, not_if: a condition and what is so
-    without it, of tests with two sides. evidence: the figure or table that shows it, by its anchor in the report.
+    without it, of tests with two sides. remark: what the test does not reach, or what a reader should see beside it.
+    theorem: claims of one name say one thing, which counts once. identity: whether the test follows from definitions,
+    so that no data could refute it. evidence: the figure or table that shows it, by its anchor in the report.
     reads: the result tables that the test may read. widespread: whether many other texts say the same, so that a claim
     that does not simply hold is a surprise. test: results -> Outcome, pure; raises Missing.
     """
@@ -230,6 +260,9 @@ class Claim:
     measures: Text
     holds_if: Text | None = None
     not_if: Text | None = None
+    remark: Text | None = None
+    theorem: str = ""
+    identity: bool = False
     evidence: str
     reads: tuple[str, ...]
     widespread: bool = False
@@ -263,6 +296,11 @@ class Decision:
     outcome: Outcome | None
     reason: str = ""
     missing: str = ""
+
+    @property
+    def other_verdict(self) -> str:
+        """The verdict that the other thresholds would give; that of an opinion, or without a test, is the same."""
+        return self.verdict if self.claim.opinion or self.outcome is None else self.outcome.turned().verdict()
 
     @property
     def surprise(self) -> bool:

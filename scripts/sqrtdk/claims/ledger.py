@@ -43,7 +43,26 @@ def row(decision: Decision) -> dict[str, Any]:
     places = dict.fromkeys(place for side in sides for place in side.estimate.at.items())
     cells["instead_of"] = "; ".join(f"{name} = {asked}" for name, (used, asked) in places if used != asked)
     cells["shipped"] = any(side.estimate.shipped for side in sides)
-    return cells
+    cells["longer"] = any(side.estimate.longer for side in sides)
+    return cells | _judged(decision, test)
+
+
+def _judged(decision: Decision, test: Test | None) -> dict[str, Any]:
+    """Return how the verdict came about: thresholds, distances from them, and what belongs beside it."""
+    claim, other = decision.claim, decision.outcome.otherwise if decision.outcome else None
+    return {
+        "threshold": test.threshold.name if test else None,
+        "reason_for_threshold": test.threshold.why.en if test else None,
+        "distance": test.distance if test else None,
+        "relative_distance": test.relative_distance if test else None,
+        "not_if_distance": other.distance if other else None,
+        "not_if_relative_distance": other.relative_distance if other else None,
+        "other_threshold": test.threshold.other if test else None,
+        "other_verdict": decision.other_verdict,
+        "theorem": claim.theorem,
+        "identity": claim.identity,
+        "remark": claim.remark.en if claim.remark else None,
+    }
 
 
 def _measured(test: Test | None, level: float | None = None) -> dict[str, Any]:

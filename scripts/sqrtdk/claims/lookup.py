@@ -1,5 +1,6 @@
 """The results of a run as the tests of claims read them: one row at a time, by what it is and where in the grid."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from sqrtdk.results import picking
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import shares
 from sqrtdk.statistics.intervals import log_error, t_quantile
+from sqrtdk.training.cells import halved
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +50,6 @@ def _equicorrelated(spec: Spec) -> bool:
 ROLES: dict[str, Callable[[Spec], bool]] = {
     "standard": lambda spec: _gaussian(spec) and means(spec) == (0, 0) and spreads(spec) == (1, 1),
     "centred": lambda spec: _gaussian(spec) and means(spec) == (0, 0) and spreads(spec) != (1, 1),
-    "shifted": lambda spec: _gaussian(spec) and all(means(spec)),
     "correlated on one side": lambda spec: _equicorrelated(spec) and (spec["query_rho"] == 0) != (spec["key_rho"] == 0),
     "correlated": lambda spec: _equicorrelated(spec) and spec["query_rho"] * spec["key_rho"] > 0,
     "shared tokens": lambda spec: spec["family"] == "shared_tokens" and spec["cosine"] > 0,
@@ -56,13 +57,24 @@ ROLES: dict[str, Callable[[Spec], bool]] = {
 """What an ensemble has to be for a test, since a configuration may give any name to any distribution."""
 
 
+def _share(share: float, n: int) -> Measured:
+    # The error is that of two more in and two out, and so is the middle of the interval (Agresti and Coull).
+    middle, se = shares.smoothed(share, n)
+    return Measured(share, se, n - 1, ends=SHARE, shift=middle - share)
+
+
 class Row:
     """One row of a result table, and where in the grid it was taken: name -> (used, asked for)."""
 
     def __init__(
-        self, table: str, values: Mapping[str, Any], at: Mapping[str, tuple[int, int]], shipped: bool = False
+        self,
+        table: str,
+        values: Mapping[str, Any],
+        at: Mapping[str, tuple[int, int]],
+        shipped: bool = False,
+        longer: bool = False,
     ) -> None:
-        self.table, self.values, self.at, self.shipped = table, values, at, shipped
+        self.table, self.values, self.at, self.shipped, self.longer = table, values, at, shipped, longer
 
     def number(self, column: str) -> float:
         """Return a number; raises Missing for an empty cell."""
@@ -93,13 +105,17 @@ class Row:
         """Return a number in which no chance is left."""
         return Measured(self.number(value), exact=True, at=self.at)
 
+    def geometric(self) -> Measured:
+        """Return a positive number whose standard error is that of its logarithm times it."""
+        return self.estimate(log=True)
+
     def between(self, value: str, low: str, high: str, dof: float = math.inf) -> Measured:
         """Return a positive number whose 95 % interval of Student's t on the log scale is given."""
         centre, least, most = (self.number(name) for name in (value, low, high))
         if not 0 < least <= most < math.inf:
             raise Missing(f"{self.table}: an interval of {value} of {self.place}")
         se = centre * log_error(least, most, dof)
-        return Measured(centre, se, dof, log=True, at=self.at, shipped=self.shipped)
+        return Measured(centre, se, dof, log=True, at=self.at, shipped=self.shipped, longer=self.longer)
 
     def difference(self, value: str, low: str, high: str, dof: float = math.inf) -> Measured:
         """Return a number whose 95 % interval of Student's t is given."""
@@ -107,7 +123,7 @@ class Row:
         if not -math.inf < least <= most < math.inf:
             raise Missing(f"{self.table}: an interval of {value} of {self.place}")
         se = (most - least) / (2 * float(t_quantile(dof)))
-        return Measured(centre, se, dof, at=self.at, shipped=self.shipped)
+        return Measured(centre, se, dof, at=self.at, shipped=self.shipped, longer=self.longer)
 
 
 class Results:
@@ -172,35 +188,59 @@ class Results:
 
     def share(self, truth: "pd.Series") -> Measured:
         """Return the share of the heads of which something is true; each head, one value of `truth`, is independent."""
-        n, share = len(truth), float(truth.mean())
-        # The error is that of two more in and two out, and so is the middle of the interval (Agresti and Coull).
-        middle, se = shares.smoothed(share, n)
-        return Measured(share, se, n - 1, ends=SHARE, shift=middle - share)
+        return _share(float(truth.mean()), len(truth))
 
     def check(self, name: str, **setting: Any) -> Row:
         """Return a row of claim_checks.csv, exactly where it is asked for."""
         row = self.row("claim_checks", check=name, **setting)
         return Row(row.table, row.values, {grid: (int(row.values[grid]),) * 2 for grid in GRID if row.values[grid] > 0})
 
-    def against_reference(self, scaling: str, comparison: str, d_k: int) -> Measured:
-        """Return by how much a rule differs from 1/√d_k in loss or right answers: in this run, else the shipped one.
+    def trained(self, table: str, task: str, scaling: str, d_k: int, **setting: Any) -> Row:
+        """Return a row of a summary of training: of this run, else of the runs that ship with the project.
 
-        Of several experiments that have it, that of the longest runs counts, and of equals the first. A best rate that
-        is the first or the last one tried says nothing.
+        Of several experiments on a task that have it, that of the longest runs counts, and of equals the first. A best
+        rate that is the first or the last one tried says nothing.
         """
+        missing: Missing | None = None
         for prefix in ("", "shipped_"):
             try:
-                verdicts = self.select(f"{prefix}training_verdicts", scaling=scaling, comparison=comparison)
-                summary = self.select(f"{prefix}training_summary", scaling=scaling)
-            except Missing:
+                steps = self._steps(prefix, task)
+                found = self.select(f"{prefix}{table}", task=task, scaling=scaling, **setting)
+                longest = steps[steps.index.isin(found["experiment"])].idxmax()
+                # The same look-up, among the rows of that experiment.
+                row = Results({table: found[found["experiment"] == longest]}, {}).row(table, d_k=d_k)
+            except (Missing, ValueError) as error:
+                missing = missing or Missing(str(error))
                 continue
-            steps = summary.groupby("experiment", sort=False)["steps"].max()
-            longest = steps[steps.index.isin(verdicts["experiment"])].idxmax()
-            # The same look-up, among the rows of that experiment.
-            row = Results({"verdicts": verdicts[verdicts["experiment"] == longest]}, {}).row("verdicts", d_k=d_k)
-            row.shipped = bool(prefix)
             if str(row.values["interior"]).lower() != "true":
-                raise Missing(f"{prefix}training_verdicts: a best rate of {scaling} within those tried")
-            # Each half of the seeds chose the rate of the other.
-            return row.difference("estimate", "low", "high", dof=max(row.number("n_seeds") // 2 - 1, 1))
-        raise Missing(f"training_verdicts: scaling = {scaling}, comparison = {comparison}")
+                missing = missing or Missing(f"{prefix}{table}: a best rate of {scaling} within those tried")
+                continue
+            row.shipped, row.longer = bool(prefix), bool(prefix) and steps[longest] > self._own_steps(task)
+            return row
+        raise missing or Missing(table)
+
+    def _steps(self, prefix: str, task: str) -> "pd.Series":
+        summary = self.select(f"{prefix}training_summary", task=task)
+        return summary.groupby("experiment", sort=False)["steps"].max()
+
+    def _own_steps(self, task: str) -> float:
+        try:
+            return float(self._steps("", task).max())
+        except Missing:
+            return math.inf
+
+    def against_reference(self, scaling: str, comparison: str, d_k: int, task: str = "recall") -> Measured:
+        """Return how a rule differs from 1/√d_k in loss, right answers or steps, each rule at its best rate.
+
+        Each half of the seeds was given the rate that the other half chose.
+        """
+        row = self.trained("training_verdicts", task, scaling, d_k, comparison=comparison)
+        dof = halved(int(row.number("n_seeds")))
+        read = row.between if row.values["unit"] == "ratio" else row.difference
+        return read("estimate", "low", "high", dof=dof)
+
+    def reached(self, scaling: str, d_k: int, task: str) -> Measured:
+        """Return the share of the runs of a rule that learn a task, at the fastest rate of all."""
+        row = self.trained("training_summary", task, scaling, d_k)
+        found = _share(row.number("share_reached"), int(row.number("n_seeds")))
+        return dataclasses.replace(found, at=row.at, shipped=row.shipped, longer=row.longer)

@@ -1,22 +1,26 @@
 """Claims on what softmax makes of scores, and on examples of three numbers."""
 
-from sqrtdk.claims.core import Measured, Outcome, Test, Text, at_least, at_most, claim, every, near, under
+from sqrtdk.claims.core import Measured, Outcome, Test, at_least, at_most, claim, every, near, under
 from sqrtdk.claims.lookup import SHARE, Results
+from sqrtdk.claims.texts import Text
+from sqrtdk.claims.thresholds import (
+    ALMOST_ALL,
+    DIGIT,
+    EASILY,
+    MOMENT,
+    MOST,
+    NEARLY_ONE,
+    ROUNDING,
+    SENSITIVE,
+    SEVERAL,
+    VANISHING,
+)
 
 SIZE, N_KEYS = 64, 64
-ALMOST_ALL = 0.9
-NEARLY_ONE = 0.95
-EASILY = 0.05
-"""What happens in fewer rows than this is not reached easily."""
-ALMOST_NONE = 0.01
-"""Norm of a row of the Jacobian that counts as almost no gradient; 0.35 is the most, at a weight of one half.
-
-Where another key has more than 0.99 of the weight it is below 0.0142 whatever the scores: this is less.
-"""
-MOMENT = 0.02
-"""Relative margin of a standard deviation."""
-DECIMALS = {"small": 0.005, "large": 0.0005}
-"""Half of the last digit of the weights that are printed beside an example."""
+LARGEST_ROW = 8**-0.5
+"""The most that the norm of a row of the Jacobian can be, at two weights of one half."""
+LAST_DIGIT = {"small": 0.01, "large": 0.001}
+"""The last digit of the weights that are printed beside an example."""
 THREE = (1, 2, 3)
 
 
@@ -39,28 +43,27 @@ def _farthest(results: Results, *examples: tuple[str, str]) -> Measured:
     "C9",
     source="A",
     kind="arithmetic",
+    identity=True,
     says=Text(
-        en="If one score is far above all others, its weight is nearly 1.",
-        zh="若某个得分远高于其余得分，其权重就接近 1。",
+        en="If one score is far above all others, its weight comes as near to 1 as one likes and those of all others "
+        "to 0.",
+        zh="若某个得分远大于其余得分，其权重会无限接近 1，其余权重无限接近 0。",
     ),
     measures=Text(
-        en="weight of a logit that is 10 above all others",
-        zh="比其余 logit 都高出 10 的那个 logit 的权重",
+        en="weight of a logit that is ln n + 10 above all others, at 64 and at 1 048 576 keys; the smaller one is "
+        "shown",
+        zh="比其余 logit 都高出 ln n + 10 的 logit 的权重（64 个键和 1 048 576 个键）；此处列出较小的一个",
     ),
-    holds_if=Text(
-        en="there are 64 keys, whose ln n is well below the distance",
-        zh="只有 64 个键，ln n 远小于这一差距",
-    ),
-    not_if=Text(
-        en="there are 1 048 576 keys, whose ln n is above it",
-        zh="有 1 048 576 个键，ln n 大于这一差距",
+    remark=Text(
+        en="Far means far above ln n: 10 above the others gives 0.997 at 64 keys and 0.02 at 1 048 576.",
+        zh="“远大于”须以 ln n 衡量：只高出 10 时，64 个键下的权重为 0.997，1 048 576 个键下仅为 0.02。",
     ),
     evidence="tab-claim-checks",
     reads=("claim_checks",),
 )
 def far_logit(results: Results) -> Outcome:
-    few, many = (results.check("far_logit_weight", n_keys=n).exact() for n in (64, 2**20))
-    return under(at_least(few, NEARLY_ONE), at_least(many, NEARLY_ONE))
+    weights = (results.check("far_logit_weight", case="beyond_ln_n", n_keys=n).exact() for n in (64, 2**20))
+    return every(*(at_least(weight, NEARLY_ONE) for weight in weights))
 
 
 @claim(
@@ -96,6 +99,7 @@ def top_two(results: Results) -> Outcome:
     "C12",
     source="A",
     kind="arithmetic",
+    identity=True,
     says=Text(
         en="The derivative of softmax is ∂p_i/∂z_j = p_i (δ_ij − p_j).",
         zh="softmax 的导数为 ∂p_i/∂z_j = p_i (δ_ij − p_j)。",
@@ -108,27 +112,34 @@ def top_two(results: Results) -> Outcome:
     reads=("claim_checks",),
 )
 def derivative(results: Results) -> Test:
-    return near(results.check("jacobian_formula_error").exact(), 0.0, 1e-9)
+    return near(results.check("jacobian_formula_error").exact(), 0.0, ROUNDING)
 
 
 @claim(
     "C13",
     source="A",
     kind="simulated",
+    identity=True,
     says=Text(
         en="In a nearly one-hot row the components other than the largest have almost no gradient.",
-        zh="在接近 one-hot 的行中，除最大分量外的其他分量几乎没有梯度。",
+        zh="当输出接近 one-hot 时，非最大分量的梯度接近于 0。",
     ),
     measures=Text(
-        en="norm of the Jacobian's row of the runner-up, in rows with a weight above 0.99",
-        zh="最大权重超过 0.99 的行中，第二大分量对应的雅可比矩阵行的范数",
+        en="norm of the Jacobian's row of the runner-up over the largest possible one, in rows with a weight above "
+        "0.99",
+        zh="最大权重超过 0.99 的行中，第二大分量对应的雅可比矩阵行的范数与其可能的最大值之比",
+    ),
+    remark=Text(
+        en="A weight above 0.99 bounds it by 0.04 whatever the scores are; the largest component has no gradient "
+        "either.",
+        zh="只要最大权重超过 0.99，无论得分如何该值都不会超过 0.04；最大分量同样没有梯度。",
     ),
     evidence="tab-claim-checks",
     reads=("claim_checks",),
 )
 def one_hot(results: Results) -> Test:
     row = results.check("one_hot_gradient", case="runner_up", n_keys=N_KEYS)
-    return at_most(row.estimate(), ALMOST_NONE)
+    return at_most(row.estimate().scaled(1 / LARGEST_ROW), VANISHING)
 
 
 @claim(
@@ -148,7 +159,7 @@ def one_hot(results: Results) -> Test:
 )
 def several_keys(results: Results) -> Test:
     setting = dict(ensemble=results.ensemble("standard"), scaling="1/sqrt(d_k)", measure="effective_keys")
-    return at_least(results.row("softmax_saturation", d_k=SIZE, n_keys=N_KEYS, **setting).estimate(), 3.0)
+    return at_least(results.row("softmax_saturation", d_k=SIZE, n_keys=N_KEYS, **setting).estimate(), SEVERAL)
 
 
 @claim(
@@ -156,12 +167,13 @@ def several_keys(results: Results) -> Test:
     source="A",
     kind="real",
     says=Text(
-        en="With the scale most logits lie between −10 and 10.",
-        zh="缩放后，大部分 logit 落在 −10 到 10 之间。",
+        en="With the scale the logits stay in a fairly stable range: most of them between −10 and 10.",
+        zh="缩放后，logit 被控制在相对稳定的范围内，例如大部分落在 [−10, 10]。",
     ),
     measures=Text(
-        en="share of the logits within ±10: of the trained heads, and of random vectors at d_k = 64",
-        zh="落在 ±10 以内的 logit 比例：训练好的头，以及 d_k = 64 的随机向量",
+        en="share of the logits within ±10: of the trained heads, and of random vectors at d_k = 64; the one nearer "
+        "to the threshold is shown",
+        zh="落在 ±10 以内的 logit 比例：训练好的头，以及 d_k = 64 的随机向量；此处列出更接近界限的一个",
     ),
     evidence="tab-claim-checks",
     reads=("claim_checks",),
@@ -169,7 +181,7 @@ def several_keys(results: Results) -> Test:
 def within_ten(results: Results) -> Outcome:
     trained = results.check("share_within", case="trained_heads").estimate(ends=SHARE)
     random = results.check("share_within", case="limit_10", d_k=SIZE).estimate(ends=SHARE)
-    return every(at_least(trained, NEARLY_ONE), at_least(random, NEARLY_ONE))
+    return every(at_least(trained, MOST), at_least(random, MOST))
 
 
 @claim(
@@ -189,7 +201,7 @@ def within_ten(results: Results) -> Outcome:
     widespread=True,
 )
 def softmax1(results: Results) -> Test:
-    return near(results.check("shifted_from_softmax1").exact(), 0.0, 0.001)
+    return near(results.check("shifted_from_softmax1").exact(), 0.0, DIGIT.times(0.01))
 
 
 @claim(
@@ -197,18 +209,24 @@ def softmax1(results: Results) -> Test:
     source="B",
     kind="simulated",
     says=Text(
-        en="Unscaled scores at d_k = 64 easily come to something like (14, 10, 12).",
-        zh="d_k = 64 且不缩放时，得分很容易达到 (14, 10, 12) 这样的大小。",
+        en="Unscaled scores at d_k = 64 easily reach the magnitude of (14, 10, 12).",
+        zh="d_k = 64 且不缩放时，得分很容易达到 (14, 10, 12) 这样的量级。",
     ),
     measures=Text(
-        en="share of rows of three keys whose scores are all at least 10",
-        zh="三个键的得分全部不小于 10 的行所占比例",
+        en="share of scores beyond ±10, the least of the three",
+        zh="超出 ±10（三个数中最小者）的得分所占比例",
     ),
-    evidence="tab-three-numbers",
-    reads=("worked_example",),
+    remark=Text(
+        en="All three at once are at least 10 in one row of a thousand; what softmax sees of them, gaps of 4 and 2, "
+        "is less than usual.",
+        zh="三个得分同时不小于 10 的行约千分之一；而 softmax 所见的只是差距 4 与 2，比通常的还小。",
+    ),
+    evidence="tab-claim-checks",
+    reads=("claim_checks",),
 )
 def typical_example(results: Results) -> Test:
-    return at_least(_probability(results, "all_high"), EASILY)
+    within = results.check("share_within", case="limit_10_unscaled", d_k=SIZE).estimate()
+    return at_least(within.scaled(-1).shifted(1), EASILY)
 
 
 @claim(
@@ -220,11 +238,12 @@ def typical_example(results: Results) -> Test:
         zh="对得分 (14, 10, 12)，最大者约占 87 % 的权重。",
     ),
     measures=Text(en="its weight", zh="该权重"),
+    theorem="weights of (14, 10, 12)",
     evidence="tab-three-numbers",
     reads=("worked_example",),
 )
 def eighty_seven(results: Results) -> Test:
-    return near(_example(results, "large", "weight_1"), 0.87, 0.005)
+    return near(_example(results, "large", "weight_1"), 0.87, DIGIT.times(0.01))
 
 
 @claim(
@@ -236,8 +255,9 @@ def eighty_seven(results: Results) -> Test:
         zh="d_k = 64 时，未缩放得分的标准差约为 8，很容易达到 ±16 甚至更大。",
     ),
     measures=Text(
-        en="share of rows of 64 keys with a score beyond ±16, and the standard deviation over 8",
-        zh="64 个键的行中出现超过 ±16 的得分的比例，以及标准差除以 8",
+        en="share of rows of 64 keys with a score beyond ±16, and the standard deviation over 8; the one nearer to "
+        "the threshold is shown",
+        zh="64 个键的行中出现超过 ±16 的得分的比例，以及标准差除以 8；此处列出更接近界限的一个",
     ),
     evidence="tab-before-after",
     reads=("worked_example",),
@@ -263,7 +283,9 @@ def sixteen(results: Results) -> Outcome:
     widespread=True,
 )
 def small_example(results: Results) -> Test:
-    return near(_farthest(results, ("small", "printed_weight"), ("small", "weight")), 0.0, DECIMALS["small"])
+    return near(
+        _farthest(results, ("small", "printed_weight"), ("small", "weight")), 0.0, DIGIT.times(LAST_DIGIT["small"])
+    )
 
 
 @claim(
@@ -275,11 +297,14 @@ def small_example(results: Results) -> Test:
         zh="(14, 10, 12) 的 softmax 是 (0.867, 0.016, 0.117)。",
     ),
     measures=Text(en="largest error of the three printed weights", zh="三个印出的权重的最大误差"),
+    theorem="weights of (14, 10, 12)",
     evidence="tab-three-numbers",
     reads=("worked_example",),
 )
 def large_example(results: Results) -> Test:
-    return near(_farthest(results, ("large", "printed_weight"), ("large", "weight")), 0.0, DECIMALS["large"])
+    return near(
+        _farthest(results, ("large", "printed_weight"), ("large", "weight")), 0.0, DIGIT.times(LAST_DIGIT["large"])
+    )
 
 
 @claim(
@@ -298,4 +323,35 @@ def large_example(results: Results) -> Test:
     reads=("worked_example",),
 )
 def tenfold(results: Results) -> Test:
-    return near(_farthest(results, ("large", "weight"), ("small_times_10", "weight")), 0.0, DECIMALS["large"])
+    return near(
+        _farthest(results, ("large", "weight"), ("small_times_10", "weight")), 0.0, DIGIT.times(LAST_DIGIT["large"])
+    )
+
+
+@claim(
+    "C62",
+    source="A",
+    kind="arithmetic",
+    says=Text(
+        en="Softmax is very sensitive to the size of its inputs.",
+        zh="softmax 对输入的大小非常敏感。",
+    ),
+    measures=Text(
+        en="change of the largest weight of (1.0, 0.5, 0.8)",
+        zh="(1.0, 0.5, 0.8) 中最大权重的变化",
+    ),
+    holds_if=Text(
+        en="all inputs, and with them their differences, are multiplied by 10",
+        zh="全部输入（连同其差距）都乘以 10",
+    ),
+    not_if=Text(
+        en="all inputs are shifted by 1: softmax is blind to a common size",
+        zh="全部输入同时平移 1：softmax 看不到公共的大小",
+    ),
+    evidence="tab-claim-checks",
+    reads=("worked_example", "claim_checks"),
+)
+def sensitive(results: Results) -> Outcome:
+    tenfold, once = (_example(results, case, "weight_1") for case in ("small_times_10", "small"))
+    shifted = results.check("shifted_from_softmax").exact()
+    return under(at_least(tenfold.minus(once), SENSITIVE), at_least(shifted, SENSITIVE))

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from markupsafe import Markup
 from sqrtdk.claims.catalogue import CLAIMS
 from sqrtdk.claims.core import AT_LEAST, AT_MOST, FAILS, HOLDS, HOLDS_IF, MISSING, NEAR, OPINION, SOURCES, UNDECIDED
 from sqrtdk.claims.lookup import GRID
+from sqrtdk.claims.thresholds import ALL
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, plain, text
 from sqrtdk.words import numbers
 from sqrtdk.words.mathml import prose
@@ -47,8 +49,11 @@ class Line:
     reason: str
     missing: str
     kind: str
-    shipped: bool
+    shipped: str
     evidence: str
+    distance: tuple[Sentence, ...]
+    identity: bool
+    remark: Markup
 
     @property
     def why(self) -> Sentence:
@@ -61,10 +66,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The table of claims: groups of lines by name, `surprises` first, and the sentences that sum it up."""
+    """The table of claims: groups of lines by name, `surprises` first, and the sentences that sum it up.
+
+    thresholds: what each is, its value, another one, and the reason, in words of one language.
+    """
 
     groups: dict[str, tuple[Line, ...]]
     summary: tuple[Sentence, ...]
+    thresholds: tuple[tuple[Markup, str, str, Markup], ...]
     key: str = "claims"
 
     @property
@@ -80,7 +89,15 @@ def ledger(frame: pd.DataFrame, language: str) -> Ledger:
     for source in SOURCES:
         groups[source] = [row for row in rows if row["source"] == source and row not in surprises]
     lines = {name: tuple(_line(row, language) for row in found) for name, found in groups.items() if found}
-    return Ledger(lines, tuple(summary(frame)))
+    return Ledger(lines, tuple(summary(frame)), thresholds(language))
+
+
+def thresholds(language: str) -> tuple[tuple[Markup, str, str, Markup], ...]:
+    """Return all thresholds as lines of a table."""
+    return tuple(
+        (typeset(one.means.language(language)), f"{one.value:g}", f"{one.other:g}", typeset(one.why.language(language)))
+        for one in ALL
+    )
 
 
 def _line(row: dict[str, Any], language: str) -> Line:
@@ -105,9 +122,33 @@ def _line(row: dict[str, Any], language: str) -> Line:
         text(row["reason"]),
         text(row["missing"]),
         claim.kind,
-        row["shipped"],
+        "longer" if row["longer"] else "shipped" if row["shipped"] else "",
         claim.evidence,
+        tuple(_distance(row)) if decided and not missing(row["distance"]) else (),
+        claim.identity,
+        typeset(claim.remark.language(language)) if claim.remark else Markup(),
     )
+
+
+def _distance(row: dict[str, Any]) -> Iterator[Sentence]:
+    """Say how far from its threshold a value is, and what another threshold or a claim that says the same means."""
+    sides = [row[f"{side}relative_distance"] for side in ("", "not_if_")]
+    for name, side in zip(("distance", "distance_otherwise"), sides, strict=True):
+        if not missing(side):
+            yield Sentence(f"claims.{name}", {"distance": _signed(side)})
+    turned = "turned" if row["other_verdict"] != row["verdict"] else "stays"
+    verdict = {"other": f"{row['other_threshold']:.4g}", "verdict": Sentence(f"claims.verdicts.{row['other_verdict']}")}
+    yield Sentence(f"claims.other.{turned}", verdict)
+    if text(row["theorem"]):
+        same = [claim.id for claim in CLAIMS.values() if claim.theorem == row["theorem"] and claim.id != row["claim"]]
+        yield Sentence("claims.counts_once", {"claims": ", ".join(same)})
+
+
+def _signed(distance: float) -> str:
+    """Spell a distance in percent of its threshold, or as a multiple of it where it is large."""
+    sign = "+" if distance >= 0 else "−"
+    size = abs(distance)
+    return f"{sign}{100 * size:.3g} %" if size < 10 else f"{sign}{numbers.significant(size, 2)} ×"
 
 
 def _expected(row: dict[str, Any]) -> str:
@@ -152,10 +193,21 @@ def summary(frame: pd.DataFrame) -> list[Sentence]:
         return [Sentence("claims.summary.none", values)]
     share = "most" if 2 * count[HOLDS] > decided else "half" if 2 * count[HOLDS] == decided else "few"
     found = [Sentence("claims.summary.counts", values), Sentence(f"claims.summary.{share}", values)]
+    found += _caveats(frame)
     lacking = int((frame["reason"] == MISSING).sum())
     if lacking:
         found.append(Sentence("claims.summary.lacking", {"lacking": str(lacking)}))
     return found
+
+
+def _caveats(frame: pd.DataFrame) -> Iterator[Sentence]:
+    """Say how many claims are one theorem, could not fail, or would get another verdict by another threshold."""
+    names = frame["theorem"].fillna("")
+    repeated = int((names != "").sum() - names[names != ""].nunique())
+    turned = int((frame["verdict"] != frame["other_verdict"]).sum())
+    counts = {"repeated": repeated, "distinct": len(frame) - repeated, "identities": int(frame["identity"].sum())}
+    counts |= {"turned": turned}
+    yield Sentence("claims.summary.caveats", {name: str(count) for name, count in counts.items()})
 
 
 def checks(frame: pd.DataFrame) -> Table:

@@ -25,7 +25,9 @@ FILES = {
         The claims of two widely read articles, restated, and the verdict of a test on each. `holds` where the
         interval of the measured statistic lies within the expected range, `fails` where it lies wholly outside of
         it, else `undecided`; `holds_if` where the same statistic is within the range under a condition and outside
-        of it without; `opinion`. Where several numbers have to be in range, the one that decides is given.
+        of it without; `opinion`. Where several numbers have to be in range, or one of several, the one that decides
+        is given; of equals that nearest to its threshold. Thresholds belong to kinds of claims and stand in
+        `scripts/sqrtdk/claims/thresholds.py`, each with its reason.
         """,
         claim=text("number of the claim"),
         source=text("article, A or B"),
@@ -57,8 +59,22 @@ FILES = {
         not_if_n_keys=whole("keys in a row there"),
         surprise=truth("whether the claim is widely repeated and does not simply hold"),
         instead_of=text("what was asked for where the run has only a neighbouring width or number of keys"),
-        shipped=truth("whether the number comes from the longer training that ships with the project"),
+        shipped=truth("whether the number comes from the training that ships with the project"),
         reason=text("why it is undecided: `interval` (across the edge of the range), `no_error` or `missing`"),
         missing=text("what the run lacks for the test"),
+        longer=truth("whether the shipped training took more steps on the task than that of the run"),
+        threshold=text("name of the threshold, a bound or the margin around the expected value"),
+        reason_for_threshold=text("why it is where it is"),
+        distance=number(
+            "how far inside of the expected range the measured value is, in its own unit; negative where it is outside"
+        ),
+        relative_distance=number("the distance over the size of the threshold"),
+        not_if_distance=number("the distance without the condition"),
+        not_if_relative_distance=number("the same over the size of the threshold"),
+        other_threshold=number("another threshold that would be as reasonable"),
+        other_verdict=text("the verdict that the other thresholds would give"),
+        theorem=text("name of what several claims say; they count once"),
+        identity=truth("whether the statement follows from definitions, so that no data could refute it"),
+        remark=text("what the test does not reach, or what belongs beside it"),
     ),
 }
