@@ -345,6 +345,24 @@ class TestCopy:
         finally:
             path.write_text(original, encoding="utf-8")
 
+    @pytest.mark.parametrize(
+        ("file", "rule"),
+        [
+            ("moments.csv", "collect_moments"),
+            ("tiny_gradients.csv", "count_tiny_gradients"),
+            ("claims.csv", "decide_claims"),
+            ("summary.schema.json", "write_latex"),
+            ("figures/fig-kurtosis.tex", "publish_figures"),
+            ("figures/captions/fig-kurtosis.rst", "publish_figures"),
+        ],
+    )
+    def test_what_was_deleted_by_hand_comes_back(self, copy, file, rule, tmp_path):
+        shutil.move(copy / "results" / file, tmp_path / "kept")
+        try:
+            assert planned(copy, *small(copy), source=copy)[rule] == 1
+        finally:
+            shutil.move(tmp_path / "kept", copy / "results" / file)
+
     def test_a_touch_starts_nothing(self, copy):
         (copy / "scripts/sqrtdk/sampling/moments.py").touch()
         assert planned(copy, *small(copy), source=copy) == {}

@@ -19,6 +19,7 @@ import workflow_support
 from sqrtdk.claims import catalogue as claims
 from sqrtdk.config import validation as configuration
 from sqrtdk.figures import catalogue as figures
+from sqrtdk.results import dictionary
 from sqrtdk.sampling import ensembles
 from sqrtdk.training import rules as trained
 from sqrtdk.variants import notation as variants
