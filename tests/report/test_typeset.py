@@ -130,6 +130,7 @@ def test_a_table_goes_over_pages_where_it_has_many_rows_or_high_ones():
         columns = ("situation", "use", "measured", "evidence")
         return latex_tables.tex(Table("practice", columns, (row,) * rows, {}, room="article"), say, 1, "")
 
+    assert made(0, "").count(r" \\") == 1  # its head
     assert r"\begin{longtable}" not in made(12, "some words")
     assert r"\begin{longtable}" in made(12, "some words " * 12)
     assert r"\begin{longtable}" in made(30, "some words")

@@ -13,6 +13,7 @@ import synthetic_start
 import synthetic_training
 import synthetic_vanishing
 
+from sqrtdk.results.described import columns
 from sqrtdk.results.writing import write_table
 from sqrtdk.sampling import laws, local_laws
 from sqrtdk.sampling.ensembles import iid
@@ -194,7 +195,9 @@ ENSEMBLES_ORDER = {name: position for position, name in enumerate(ENSEMBLES)}
 def write(folder, frames: dict[str, pd.DataFrame]) -> None:
     """Write tables as a run has them into a folder."""
     for name, frame in frames.items():
-        write_table(folder / f"{name}.csv", frame.to_dict("records"))
+        # A column that is new in the description, and that nothing invented here needs, is empty.
+        unknown = [column for column in columns(name) if column not in frame.columns]
+        write_table(folder / f"{name}.csv", frame.assign(**dict.fromkeys(unknown)).to_dict("records"))
 
 
 def softmax_saturation(

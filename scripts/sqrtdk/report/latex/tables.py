@@ -162,7 +162,8 @@ def _layout(heads: Sequence[str], rows: list[list[tuple[str, str]]]) -> tuple[st
     for place, head in enumerate(heads):
         main, notes = ([row[place][part] for row in rows] for part in (0, 1))
         least[place] = max([*map(_longest, [head, *main]), *(0.95 * _longest(note) for note in notes)]) + _BETWEEN
-        lengths[place] = [[_length(text), 0.95 * _length(note)] for text, note in zip(main, notes, strict=True)]
+        lengths[place, :, 0] = [_length(text) for text in main]
+        lengths[place, :, 1] = [0.95 * _length(note) for note in notes]
     wanted = np.minimum(lengths.max(axis=(1, 2), initial=0), _WIDEST) + _BETWEEN
     # What columns do not need goes to those with the longest texts.
     more = np.maximum(lengths.sum(axis=2).max(axis=1, initial=0) - least, 0)
