@@ -44,21 +44,21 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     figure, grid = layout.stack([165] * len(_QUANTITIES), left=52, right=70, top=26, gap=46)
     for axes, (quantity, title) in zip(grid, _QUANTITIES.items(), strict=True):
         axes.set_yscale("log")
-        ends = []
+        rows = table[table["quantity"] == quantity]
         for n, look in looks.items():
-            part = table[(table["quantity"] == quantity) & (table["n_keys"] == n)].sort_values("d_k")
-            low, high = part["low"], part["high"]
-            panels.points(axes, part["d_k"], part["ratio"], low, high, look, line=True, size=4.4)
-            if len(part) and part["d_k"].iloc[-1] == table["d_k"].max():
-                ends.append((part["ratio"].iloc[-1], f"n = {n}", look.colour))
-            elif len(part):
-                layout.says(axes, part["d_k"].iloc[-1], part["ratio"].iloc[-1], f"n = {n}", look.colour, 7, 5)
+            part = rows[rows["n_keys"] == n].sort_values("d_k")
+            panels.points(axes, part["d_k"], part["ratio"], part["low"], part["high"], look, line=True, size=4.4)
         panels.reference(axes, 1)
         panels.d_k_axis(axes, table["d_k"], "dₖ" if axes is grid[-1] else None)
         axes.set_ylim(_LOWEST, _HIGHEST)
         panels.log_heights(axes, most=5)
+        axes.minorticks_off()
         axes.set_title(f"gradient without / with the scale, {title}")
-        layout.at_ends(axes, ends)
+        # Curves that leave the panel are named in the order that they have where all are in it.
+        last = rows.loc[rows.groupby("d_k")["n_keys"].transform("nunique") == rows["n_keys"].nunique(), "d_k"].max()
+        places = rows[rows["d_k"] == last]
+        named = zip(places["ratio"], places["n_keys"], strict=True)
+        layout.at_ends(axes, [(ratio, f"n = {n}", looks[n].colour) for ratio, n in named])
     return figure
 
 

@@ -25,15 +25,6 @@ def stack(
     return _placed(tall, [(left, end, WIDTH - left - right, height) for end, height in zip(ends, heights, strict=True)])
 
 
-def beside(
-    number: int, height: float, left: float = 50, right: float = 8, top: float = 26, bottom: float = 42, gap: float = 44
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure of panels side by side."""
-    each = (WIDTH - left - right - gap * (number - 1)) / number
-    places = [(left + i * (each + gap), top + height, each, height) for i in range(number)]
-    return _placed(top + height + bottom, places)
-
-
 def _placed(tall: float, places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
     """Return a figure with axes at places: left edge, lower edge from the top, width and height."""
     from matplotlib.figure import Figure

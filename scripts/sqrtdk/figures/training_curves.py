@@ -55,6 +55,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         _guessing(axes, float(rows["guess"].iloc[0]))
         _rates(axes, rows["learning_rate"])
         panels.log_ticks(axes)
+        axes.minorticks_off()
         axes.set_title(f"{_short(rows)}: final loss, dₖ = {rows['d_k'].iloc[0]}")
         layout.at_ends(axes, ends)
     grid[-1].set_xlabel("learning rate")
@@ -68,7 +69,7 @@ def _short(rows: pd.DataFrame) -> str:
 def _guessing(axes: Axes, guess: float) -> None:
     """Shade the losses that answers by frequency alone have, or worse."""
     low, high = axes.get_ylim()
-    high = max(high, guess * 2)
+    high = max(high, guess * (high / low) ** 0.12)
     axes.set_ylim(low, high)
     axes.axhspan(guess, high, color=style.INK, alpha=style.FAINT, linewidth=0, zorder=0)
     axes.text(
