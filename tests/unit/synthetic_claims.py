@@ -67,6 +67,15 @@ def _crossovers() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _planted_gradient() -> pd.DataFrame:
+    rows = []
+    for n_keys, ratio in ((3, 1.5), (64, 1.6)):
+        for scaling, one in (("none", ratio), ("1/sqrt(d_k)", 1.0)):
+            row = dict(d_k=64, rho=0.0, n_keys=n_keys, scaling=scaling, signal=1.0, noise=(900 * one) ** 0.5)
+            rows.append(row | dict(rows=900 * one, ratio=one, missed=1 - 1 / n_keys))
+    return pd.DataFrame(rows)
+
+
 def _checks() -> pd.DataFrame:
     dump = enumeration.read_dump(ROOT / "resources/minilm-l6-qk.npz")
     q, k = (array.reshape(-1, *array.shape[-2:])[::6] for array in (dump.q, dump.k))
@@ -101,6 +110,7 @@ def _frames() -> dict[str, pd.DataFrame]:
         "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 4000)),
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=16)),
         "alternatives": pd.DataFrame(rows),
+        "planted_gradient": _planted_gradient(),
         "worked_example": pd.DataFrame(worked_example.table(4000, 1)).astype({"se": float, "theory": float}),
         "claim_checks": _checks(),
         "real_heads": synthetic_results.real_heads(),

@@ -5,7 +5,7 @@ from typing import Any
 from sqrtdk.claims.core import Measured, Outcome, Test, at_least, at_most, claim, every, near, under
 from sqrtdk.claims.lookup import REFERENCE, Results
 from sqrtdk.claims.texts import Text
-from sqrtdk.claims.thresholds import CLOSE, NO_LESS, VANISHING, WIDTH
+from sqrtdk.claims.thresholds import CHANGED, CLOSE, NO_LESS, VANISHING, WIDTH
 
 SIZE, N_KEYS = 64, 64
 FEW = 3
@@ -173,9 +173,10 @@ def even_weights(results: Results) -> Outcome:
     source="B",
     kind="simulated",
     says=Text(
-        en="The chain: variance grows, softmax saturates, and by that gradients vanish; the scale makes the variance "
-        "1 and gives a signal to learn from.",
-        zh="认知链条：方差增大，softmax 饱和，造成梯度消失；缩放把方差控制为 1，带来有效的学习信号。",
+        en="The chain: variance grows, the inputs of softmax become large, it saturates, and by that gradients "
+        "vanish; the scale makes the variance exactly 1. What that brings is C71.",
+        zh="认知链条：方差随维度线性增长，使 softmax 的输入过大，softmax 饱和造成梯度消失，缩放将方差精确控制为 1（"
+        "其后果见 C71）。",
     ),
     measures=Text(
         en="its weakest link: root mean square over rows of the norm of ∂L/∂q, which adds up to the gradient of the "
@@ -194,3 +195,33 @@ def even_weights(results: Results) -> Outcome:
 )
 def chain(results: Results) -> Outcome:
     return every(*(at_most(_without_over_with(results, "grad_query", n), VANISHING) for n in (FEW, N_KEYS)))
+
+
+@claim(
+    "C71",
+    source="B",
+    kind="arithmetic",
+    says=Text(
+        en="A stable variance brings an effective signal to learn from.",
+        zh="稳定的方差带来有效的学习信号。",
+    ),
+    measures=Text(
+        en="rows that a batch needs until its mean gradient of W_q points as well, where a planted key is to be found "
+        "and nothing is learned yet, without the scale over with it, d_k = 64, at 3 keys and at 64; the one nearer "
+        "to the threshold is shown",
+        zh="任务为找到植入的键、尚未学到任何东西时，使一批样本的平均 W_q 梯度达到同样方向精度所需的行数：不缩放与缩"
+        "放之比（d_k = 64，3 个键与 64 个键；此处列出更接近界限的一个）",
+    ),
+    remark=Text(
+        en="Without the scale the signal is poorer, not gone.",
+        zh="不缩放时学习信号变差，但并未消失。",
+    ),
+    evidence="fig-gradients",
+    reads=("planted_gradient",),
+)
+def signal(results: Results) -> Outcome:
+    def rows(n_keys: int) -> Measured:
+        setting: dict[str, Any] = dict(rho=0.0, scaling="none")
+        return results.row("planted_gradient", d_k=SIZE, n_keys=n_keys, **setting).exact("ratio")
+
+    return every(*(at_least(rows(n_keys), CHANGED) for n_keys in (FEW, N_KEYS)))

@@ -20,6 +20,8 @@ Spec = Mapping[str, Any]
 FARTHEST = 4.0
 """A width or a number of keys that the run lacks is stood in for by one within this factor, and the ledger says so."""
 REFERENCE = "1/sqrt(d_k)"
+SHIPPED = "shipped_"
+"""What stands before the name of a table that ships with the project."""
 TINY = 1e-12
 """Smaller than any gradient that is logged and not 0."""
 SHARE = (0.0, 1.0)
@@ -195,14 +197,16 @@ class Results:
         row = self.row("claim_checks", check=name, **setting)
         return Row(row.table, row.values, {grid: (int(row.values[grid]),) * 2 for grid in GRID if row.values[grid] > 0})
 
-    def trained(self, table: str, task: str, scaling: str, d_k: int, **setting: Any) -> Row:
+    def trained(
+        self, table: str, task: str, scaling: str, d_k: int, prefixes: tuple[str, ...] = ("", SHIPPED), **setting: Any
+    ) -> Row:
         """Return a row of a summary of training: of this run, else of the runs that ship with the project.
 
-        Of several experiments on a task that have it, that of the longest runs counts, and of equals the first. A best
-        rate that is the first or the last one tried says nothing.
+        The order of `prefixes` says which comes first. Of several experiments on a task that have it, that of the
+        longest runs counts, and of equals the first. A best rate that is the first or the last one tried says nothing.
         """
         missing: Missing | None = None
-        for prefix in ("", "shipped_"):
+        for prefix in prefixes:
             try:
                 steps = self._steps(prefix, task)
                 found = self.select(f"{prefix}{table}", task=task, scaling=scaling, **setting)
@@ -215,7 +219,7 @@ class Results:
             if str(row.values["interior"]).lower() != "true":
                 missing = missing or Missing(f"{prefix}{table}: a best rate of {scaling} within those tried")
                 continue
-            row.shipped, row.longer = bool(prefix), bool(prefix) and steps[longest] > self._own_steps(task)
+            row.shipped, row.longer = bool(prefix), bool(prefix) and steps[longest] > self._steps_or("", task, math.inf)
             return row
         raise missing or Missing(table)
 
@@ -223,11 +227,11 @@ class Results:
         summary = self.select(f"{prefix}training_summary", task=task)
         return summary.groupby("experiment", sort=False)["steps"].max()
 
-    def _own_steps(self, task: str) -> float:
+    def _steps_or(self, prefix: str, task: str, otherwise: float) -> float:
         try:
-            return float(self._steps("", task).max())
+            return float(self._steps(prefix, task).max())
         except Missing:
-            return math.inf
+            return otherwise
 
     def against_reference(self, scaling: str, comparison: str, d_k: int, task: str = "recall") -> Measured:
         """Return how a rule differs from 1/√d_k in loss, right answers or steps, each rule at its best rate.
@@ -240,7 +244,8 @@ class Results:
         return read("estimate", "low", "high", dof=dof)
 
     def reached(self, scaling: str, d_k: int, task: str) -> Measured:
-        """Return the share of the runs of a rule that learn a task, at the fastest rate of all."""
-        row = self.trained("training_summary", task, scaling, d_k)
+        """Return the share of the runs of a rule that learn a task, at its fastest rate; the longest come first."""
+        longer = self._steps_or(SHIPPED, task, 0.0) > self._steps_or("", task, 0.0)
+        row = self.trained("training_summary", task, scaling, d_k, (SHIPPED, "") if longer else ("", SHIPPED))
         found = _share(row.number("share_reached"), int(row.number("n_seeds")))
         return dataclasses.replace(found, at=row.at, shipped=row.shipped, longer=row.longer)
