@@ -1,4 +1,5 @@
-// What a browser adds to the page: a theme, buttons that copy and save, filters of long tables, the explore panel.
+// What a browser adds to the page: the opening's slider, contents that follow, a box that finds, a theme, buttons that
+// copy and save, filters of long tables.
 // All of it is made here: without scripts no control is shown, and nothing of the text is missing.
 "use strict";
 (() => {
@@ -45,7 +46,7 @@
     }
     const group = make("div", {class: "tools theme", role: "group", "aria-label": words.theme});
     group.append(make("span", {}, words.theme), ...buttons);
-    document.querySelector("header").append(group);
+    document.querySelector("footer").append(group);
     show();
   }
 
@@ -114,35 +115,40 @@
   // A text of the page that can be copied and saved: its kind and file name, and how to get it.
   function sourcesIn(part) {
     return [...part.querySelectorAll("[data-kind]")].map((element) => ({
+      element,
       kind: element.dataset.kind,
       file: element.dataset.file,
       text: async () => element.href ? unpack(element.href.split(",")[1]) : element.textContent,
     }));
   }
 
-  function offer(part, name, {id, svg}) {
+  function offer(part, name, {id, svg, only}) {
     const tools = make("div", {class: "tools", role: "group", "aria-label": name});
     const button = (label, kind, act) => tools.append(
       make("button", {type: "button", onclick: () => act().catch(() => tell(words.failed))}, fill(label, {what: kind})),
     );
-    const sources = sourcesIn(part);
-    if (id) button(words.copy, words.link, () => copy(address(id), {what: words.link, name}));
+    const sources = sourcesIn(part).filter((source) => !only || source.element === only);
+    if (id && !svg) button(words.copy, words.link, () => copy(address(id), {what: words.link, name}));
     for (const {kind, text} of sources) button(words.copy, kind, async () => copy(await text(), {what: kind, name}));
     if (svg) {
-      const about = [address(id), document.querySelector("footer").innerText, document.querySelector("[rel=license]").href];
+      const about = [address(id), document.querySelector("footer p").innerText, document.querySelector("[rel=license]").href];
       button(words.save, "SVG", () => save(standalone(svg, about.join("\n")), `${id}.svg`, "image/svg+xml", {what: "SVG", name}));
     }
-    for (const {kind, file, text} of sources) {
+    for (const {kind, file, text} of sources.filter((source) => source.file)) {
       button(words.save, kind, async () => save(await text(), file, "text/plain", {what: kind, name}));
     }
     return tools;
   }
 
   function offerSources() {
-    for (const article of document.querySelectorAll("article[data-name]")) {
-      const what = {id: article.id, svg: article.querySelector("figure svg")};
-      article.querySelector("figure").after(offer(article, article.dataset.name, what));
+    for (const figure of document.querySelectorAll("figure[data-name]")) {
+      const name = figure.dataset.name, svg = figure.querySelector("svg");
+      const [data, download, cite] = figure.querySelectorAll(".under > details");
+      data.append(offer(data, name, {}));
+      download.append(offer(download, name, {id: figure.id, svg}));
+      cite.append(offer(cite, name, {id: figure.id}));
     }
+    for (const part of document.querySelectorAll("#check pre[data-kind]")) part.after(offer(part.parentElement, words.report, {only: part}));
     const citing = document.getElementById("citing");
     citing.querySelector("pre").after(offer(citing, words.report, {}));
   }
@@ -183,67 +189,161 @@
 
   const nameOf = (table) => table.caption?.querySelector("strong")?.textContent ?? "";
 
-  // ---- explore: a row of weights as bars, and its measures ----
+  // ---- the opening: one query over the same keys, in a head of any width ----
 
-  const CHART = {width: 400, height: 180, left: 40, right: 4, top: 8, bottom: 18};
-
-  // The round number next above: the axis fits weights of any size.
-  function roundUp(value) {
-    const power = 10 ** Math.floor(Math.log10(value));
-    return [1, 2, 4, 10].find((step) => step * power >= value) * power;
+  const round = (value, digits) => (value < 0.995 ? value.toFixed(2) : Number(value.toPrecision(digits)).toString());
+  function spelled(value) {
+    return value >= 0.995 && value < 10 ? value.toFixed(1) : round(value, 2);
   }
 
-  function chart(weights, low, high, count, n_keys) {
-    const {width, height, left, right, top, bottom} = CHART;
-    const most = roundUp(Math.min(1, Math.max(...high, ...weights)));
-    const step = (width - left - right) / count;
-    const y = (value) => top + (1 - value / most) * (height - top - bottom);
-    const svg = make("svg", {viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", class: "bars"});
-    for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-      svg.append(make("path", {class: "grid", d: `M${left} ${y(share * most)}H${width - right}`}));
-      svg.append(make("text", {class: "scale", x: left - 5, y: y(share * most) + 3}, String(Number((share * most).toPrecision(3)))));
-    }
-    for (let rank = 1; rank <= count; rank++) {
-      const [mean, from, to] = [weights, low, high].map((values) => values[rank - 1] ?? 0);
-      const x = left + (rank - 1) * step;
-      const tip = make("title", {}, `${rank}: ${mean} (${from} – ${to})`);
-      svg.append(make("rect", {class: "bar", x: x + 0.15 * step, width: 0.7 * step, y: y(mean), height: y(0) - y(mean)}, tip));
-      svg.append(make("path", {class: "whisker", d: `M${x + step / 2} ${y(from)}V${y(to)}`}));
-      svg.append(make("text", {class: "rank", x: x + step / 2, y: height - 5}, String(rank)));
-    }
-    svg.append(make("path", {class: "even", d: `M${left} ${y(1 / n_keys)}H${width - right}`}));
+  function softmax(logits) {
+    const most = Math.max(...logits), shares = logits.map((logit) => Math.exp(logit - most));
+    const sum = shares.reduce((a, b) => a + b);
+    return shares.map((share) => share / sum);
+  }
+
+  function bars(weights) {
+    const svg = make("svg", {viewBox: "0 0 400 90", preserveAspectRatio: "none", "aria-hidden": "true"});
+    const step = 400 / weights.length;
+    weights.forEach((weight, i) => svg.append(make("rect", {
+      x: (i + 0.1) * step, width: 0.8 * step, y: 88 * (1 - weight), height: Math.max(88 * weight, 1.2), fill: "currentColor",
+    })));
+    svg.append(make("path", {d: "M0 89H400", stroke: "currentColor", "stroke-width": "0.7"}));
     return svg;
   }
 
-  async function offerExploring(panel) {
-    const data = JSON.parse(await unpack(document.getElementById("explore-data").textContent));
-    const form = panel.querySelector("form");
-    const width = document.getElementById("explore-d_k");
-    function show() {
-      const [i, j, k] = [Number(width.value), Number(form.elements.n_keys.value), Number(form.elements.scaling.value)];
-      const cell = (i * data.n_keys.length + j) * data.scalings.length + k;
-      const [d_k, n_keys] = [data.d_k[i], data.n_keys[j]];
-      width.setAttribute("aria-valuetext", String(d_k));
-      panel.querySelector("output").textContent = d_k;
-      const parts = [data.weights, data.low, data.high].map((all) => all[cell]);
-      document.getElementById("explore-chart").replaceChildren(chart(...parts, Math.min(n_keys, data.ranks), n_keys));
-      const said = {d_k, n_keys, scaling: data.scalings[k], largest: data.largest[cell], rest: data.rest[cell], ranks: data.ranks};
-      document.getElementById("explore-shown").textContent = fill(data.rest[cell] ? data.words.shown : data.words.shown_all, said);
-      panel.querySelectorAll("[data-measure]").forEach((place, m) => { place.textContent = data.measures[cell][m] || "–"; });
+  function offerWidths(figure) {
+    const data = JSON.parse(document.getElementById("one-query").textContent);
+    const rows = ["none", "scaled"].map((rule) => {
+      const drawn = make("div", {class: "drawn"}), said = make("div", {class: "said"});
+      const head = make("p", {class: "rule"});
+      head.innerHTML = data.words[rule];
+      return {rule, drawn, said, part: make("div", {class: `row ${rule}`}, head, drawn, said)};
+    });
+    const slider = make("input", {type: "range", id: "width", min: 0, max: data.d_k.length - 1, value: data.d_k.indexOf(data.start), oninput: show});
+    const output = make("output", {for: "width"});
+    const keys = make("fieldset", {onchange: show}, make("legend", {}, data.words.keys));
+    for (const n of Object.keys(data.logits)) {
+      const radio = make("input", {type: "radio", name: "keys", value: n});
+      radio.checked = n === Object.keys(data.logits)[0];
+      keys.append(make("label", {}, radio, ` ${n}`));
     }
-    form.addEventListener("input", show);
-    form.addEventListener("submit", (event) => event.preventDefault());
+    const form = make("form", {class: "slide", onsubmit: (event) => event.preventDefault()},
+      make("label", {for: "width"}, data.words.width), slider, output, keys);
+    function show() {
+      const d_k = data.d_k[slider.value], z = data.logits[form.elements.keys.value];
+      slider.setAttribute("aria-valuetext", `d_k = ${d_k}`);
+      output.textContent = `d_k = ${d_k}`;
+      for (const {rule, drawn, said} of rows) {
+        const logits = z.map((one) => one * (rule === "none" ? Math.sqrt(d_k) : 1));
+        const weights = softmax(logits);
+        const spread = Math.sqrt(logits.reduce((sum, one) => sum + one * one, 0) / logits.length);
+        drawn.replaceChildren(bars(weights));
+        const told = {
+          spread: spelled(spread), weight: round(Math.max(...weights), 2), shared: spelled(1 / weights.reduce((sum, p) => sum + p * p, 0)),
+        };
+        said.replaceChildren(...Object.entries(told).map(([name, value]) => make("p", {}, make("b", {}, value), ` ${data.words[name]}`)));
+      }
+    }
+    figure.querySelector(".plot").replaceChildren(...rows.map(({part}) => part));
+    figure.querySelector(".plot").after(form);
     show();
-    panel.hidden = false;
+  }
+
+  // ---- contents that follow, and a box that finds ----
+
+  const nav = () => document.querySelector("nav");
+
+  function followContents() {
+    const links = new Map([...nav().querySelectorAll("a[href]")].map((link) => [link.hash.slice(1), link]));
+    const parts = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);
+    function mark() {
+      const here = parts.filter((part) => part.getBoundingClientRect().top < innerHeight / 3).at(-1) ?? parts[0];
+      for (const [id, link] of links) {
+        if (id === here.id) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      }
+    }
+    let waiting = false;
+    addEventListener("scroll", () => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => { waiting = false; mark(); });
+    }, {passive: true});
+    const drawer = document.getElementById("contents");
+    drawer.addEventListener("click", (event) => { if (event.target.closest("a")) drawer.open = false; });
+    drawer.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      drawer.open = false;
+      drawer.querySelector("summary").focus();
+    });
+    mark();
+  }
+
+  // What can be found: headings, questions, captions, claims, rows of tables, each with the id nearest above it.
+  const FOUND = "h2, h3, summary, figcaption, caption, .finding, .claims tr[id], .numbers tbody tr, .said tbody tr, .numbers-quoted tr[id]";
+  const MOST = 12;
+
+  function offerFind() {
+    const places = [...document.querySelectorAll(`main :is(${FOUND})`)].filter((part) => !part.closest(".under"));
+    const texts = places.map((part) => part.textContent.replace(/\s+/g, " ").trim());
+    const list = make("ul", {}), said = make("p", {role: "status"});
+    const box = make("input", {type: "search", id: "find", placeholder: words.find, oninput: show});
+    const form = make("form", {class: "tools find", role: "search", onsubmit: (event) => {
+      event.preventDefault();
+      list.querySelector("a")?.click();
+    }}, make("label", {for: "find", class: "of"}, words.find), box, said, list);
+    function show() {
+      const asked = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const hits = asked.length ? places.map((part, i) => i).filter((i) => asked.every((word) => texts[i].toLowerCase().includes(word))) : [];
+      list.replaceChildren(...hits.slice(0, MOST).map((i) => {
+        const id = (places[i].id ? places[i] : places[i].closest("[id]")).id;
+        const text = texts[i].replace(/ ?#$/, "");
+        return make("li", {}, make("a", {href: `#${id}`, onclick: () => reveal(places[i])}, text.length > 80 ? `${text.slice(0, 80)}…` : text));
+      }));
+      said.textContent = asked.length && !hits.length ? words.nothing : "";
+    }
+    document.getElementById("contents").querySelector("summary").after(form);
+  }
+
+  function reveal(part) {
+    for (let fold = part.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  }
+
+  // ---- folds: all open or all closed, for reading and for print ----
+
+  function offerFolds() {
+    const folds = () => [...document.querySelectorAll("main details:not(.under details)")];
+    const button = make("button", {type: "button", onclick: () => {
+      const open = button.textContent === words.open;
+      folds().forEach((fold) => { fold.open = open; });
+      button.textContent = open ? words.close : words.open;
+    }}, words.open);
+    document.querySelector("#atlas h2").after(make("div", {class: "tools"}, button));
+  }
+
+  // A number that is quoted is copied by a click, with its full spelling.
+  function offerFacts() {
+    for (const fact of document.querySelectorAll("a.fact")) {
+      const macro = `\\sqrtdk${fact.hash.slice("#number-".length)}`;
+      fact.addEventListener("click", (event) => {
+        event.preventDefault();
+        fact.focus();
+        copy(macro, {what: macro, name: fact.dataset.full});
+      });
+    }
   }
 
   document.addEventListener("DOMContentLoaded", () => {
     document.body.append(status);
+    offerFind();
+    followContents();
     offerThemes();
+    offerFolds();
     offerSources();
+    offerFacts();
     document.querySelectorAll("table[data-filter]").forEach(offerFilter);
-    const panel = document.getElementById("explore-panel");
-    // A browser that cannot unpack the numbers keeps the figure below.
-    if (panel) offerExploring(panel).catch(() => {});
+    const hero = document.getElementById("fig-hero");
+    if (hero && document.getElementById("one-query")) offerWidths(hero);
   });
 })();

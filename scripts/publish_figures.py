@@ -14,18 +14,21 @@ from sqrtdk.words import texts as language_words
 _PLACED = ("number", "part", "topic")
 
 
-def publish_figures(drawn: list[Path], words: list[Path], language: str, run_record: Path, output: Path):
+def publish_figures(
+    drawn: list[Path], words: list[Path], language: str, run_record: Path, citation: Path, output: Path
+):
     """Write `fig-<id>` as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON, and manifest.json, into the folder of `output`.
 
     Files of figures that there no longer are, left by another version or a killed job, are removed from it.
 
     drawn: the files of all figures as they were drawn. words: files of report/words/. run_record: provenance.json.
-    output: the manifest.
+    citation: CITATION.cff, which may name the repository. output: the manifest.
     """
     sources = {"/".join(("words", *path.parts[-2:])): path.read_text(encoding="utf-8") for path in words}
     say = language_words.Words(language_words.tree(sources, language))
     made_from = json.loads(run_record.read_text(encoding="utf-8"))
     records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in drawn if path.suffix == ".json"}
+    url = citing.repository(citation.read_text(encoding="utf-8"))
     manifest = {}
     for name, place in catalogue.places().items():
         if not (record := records.get(f"fig-{name}")):
@@ -33,7 +36,7 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
         record |= dataclasses.asdict(place)
         own = {path.suffix[1:]: path for path in drawn if path.stem == f"fig-{record['id']}"}
         spoken = speaking.words(say, record["id"], record["words"])
-        files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"])
+        files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"], url)
         parameters = {"figure_target": record["target"]}
         record = {name: record[name] for name in ("id", *_PLACED, "inputs")}
         record |= spoken | {"licence": catalogue.LICENCE, "licence_url": catalogue.LICENCE_URL, "files": files}
@@ -61,14 +64,14 @@ def publish_figures(drawn: list[Path], words: list[Path], language: str, run_rec
     write_text(output, json.dumps(head | {"figures": manifest}, indent=2, ensure_ascii=False) + "\n")
 
 
-def _publish(record: dict, spoken: dict, drawn: dict[str, Path], folder: Path, configuration: str) -> dict[str, dict]:
+def _publish(record: dict, spoken: dict, drawn: dict[str, Path], folder: Path, configuration: str, url: str) -> dict:
     """Write the files of one figure but its record; return name, hash and size of each by kind."""
     name, number, title = record["id"], record["number"], spoken["title"]
     stamp = stamping.Stamp(name, title, spoken["alt"], __version__, configuration)
     contents = {kind: stamping.STAMPERS[kind](drawn[kind].read_bytes(), stamp) for kind in ("svg", "pdf", "png")}
     contents["csv"] = drawn["csv"].read_bytes()
     data = provenance.file_hash(drawn["csv"])
-    contents["bib"] = citing.figure_entry(name, number, title, __version__, data).encode()
+    contents["bib"] = citing.figure_entry(name, number, title, __version__, data, url).encode()
     contents["tex"] = citing.figure_inclusion(name, title, spoken["caption"], record["frame"]).encode()
     found = {}
     for kind, content in contents.items():

@@ -9,13 +9,11 @@ from markupsafe import Markup
 from program import run
 from sqrtdk import __version__
 from sqrtdk.figures import catalogue, inline
-from sqrtdk.report import answers, contents, explore, rendering, training_answers
-from sqrtdk.report.article import design, five_sentences, questions, workflow
+from sqrtdk.report import citing, contents, rendering
+from sqrtdk.report.article import chapters, design, hero, made, questions
 from sqrtdk.report.provenance import report_entry
 from sqrtdk.results import reading
-from sqrtdk.results.picking import simulated
 from sqrtdk.results.writing import write_text
-from sqrtdk.words import numbers
 
 SHIPPED = "minilm-l6-qk.npz"
 
@@ -25,6 +23,7 @@ def render_report(
     results: list[Path],
     shipped_training: list[Path],
     provenance: Path,
+    citation: Path,
     title: str,
     language: str,
     sources: list[Path],
@@ -33,46 +32,49 @@ def render_report(
     """Write the page.
 
     `figures` are all files of the figures, `results` the tables that it reads, `shipped_training` those of the longer
-    training run that ships with the project, `sources` the files of report/ or that folder.
+    training run that ships with the project, `citation` CITATION.cff, `sources` the files of report/ or that folder.
     """
     frames = reading.tables(results)
     record = json.loads(provenance.read_text(encoding="utf-8"))
     configuration = record["configuration"]
     at = contents.setting(frames, configuration)
     longer = reading.tables(shipped_training)
-    follows = answers.follows(frames, at) | training_answers.follows(frames)
+    facts = contents.facts(frames, configuration)
     sheet = inline.Sheet()
-    shown = [{**one, "follows": follows.get(one["id"], [])} for one in read_figures(figures, output.parent, sheet)]
-    moments = simulated(frames["moments"])
-    found = contents.report_tables(frames, longer, configuration, language)
+    shown = read_figures(figures, output.parent, sheet)
+    said = chapters.Article(frames, longer, at, facts)
+    asked = questions.Questions(frames, longer, at, facts)
+    article = {
+        "lede": said.lede(),
+        "hero": [figure for figure in shown if figure["topic"] == "answer"],
+        "one_query": hero.one_query(frames["one_query"]),
+        "cards": said.cards(),
+        "chapters": [chapter.with_questions(asked.of(chapter.name)) for chapter in said.chapters()],
+        "design": design.card(frames, configuration),
+    }
+    url = citing.repository(citation.read_text(encoding="utf-8"))
+    named = {"report": (title, ""), **{one["anchor"]: (one["title"], one["number"]) for one in shown}}
+    cited = {
+        name: (citing.plain(what, __version__, number, url), citing.in_line(__version__, number))
+        for name, (what, number) in named.items()
+    }
+    found = contents.report_tables(frames, longer, configuration, language, facts)
     context = {
         "title": title,
         "version": __version__,
-        "summary": {
-            "ensembles": moments["ensemble"].nunique(),
-            "first": moments["d_k"].min(),
-            "last": moments["d_k"].max(),
-            "heads": len(frames["real_heads"]),
-        },
         "setting": at,
-        "headline": answers.headline(frames, at) | {"training": training_answers.headline(frames)},
-        "article": {
-            "five": five_sentences.five_sentences(frames, at),
-            "questions": questions.questions(frames, longer, at),
-            "design": design.card(frames, configuration),
-            "workflow": workflow.drawing(record["rules"], workflow.anchors(shown, found)) if record["rules"] else None,
-            "sources": workflow.sources(record["rules"], shown) if record["rules"] else [],
-        },
+        "article": article,
         "figures": shown,
         "figure_styles": Markup(sheet.css),
-        "explore": explore.panel(frames, at.ensemble),
-        "explore_measures": list(explore.MEASURES),
-        "explore_rows": numbers.count(frames["typical_rows"]["n_rows"].min()) if len(frames["typical_rows"]) else "",
+        "atlas": contents.atlas(shown, found),
+        "sources": made.sources(record["rules"], shown),
         "tables": found,
+        "quoted": list(facts.quoted.values()),
         "provenance": record,
         "rules": list(dict.fromkeys(frames["softmax_saturation"]["scaling"])),
         "shipped_heads": any(Path(dump["file"]).name == SHIPPED for dump in configuration["dumps"].values()),
-        "bibtex": report_entry(title, __version__, record),
+        "bibtex": report_entry(title, __version__, record, url),
+        "cited": cited,
     }
     write_text(output, rendering.render(read_sources(sources), language, context, contents.constants(configuration)))
 

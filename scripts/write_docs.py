@@ -16,6 +16,7 @@ import plan_run
 import write_readme_numbers
 from sqrtdk.config import guide, schema
 from sqrtdk.results.writing import write_text
+from sqrtdk.words import texts
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
@@ -38,11 +39,47 @@ def front_page(text: str) -> str:
     return write_readme_numbers.with_block(text, json.loads((ROOT / "docs/headline.json").read_text(encoding="utf-8")))
 
 
+def check_your_model(_: str) -> str:
+    """Return the guide for those who have a model, from the words and the code of the page."""
+    say = texts.Words(texts.read(ROOT / "report", "en"))
+    code = yaml.safe_load((ROOT / "report/code.yaml").read_text(encoding="utf-8"))
+
+    def said(key: str) -> str:
+        return write_readme_numbers.markdown(say.text(f"check.{key}"), {})
+
+    def block(name: str, language: str = "python") -> str:
+        return f"```{language}\n{code[name].rstrip()}\n```"
+
+    normal = say.entry("check.normal")
+    rows = [name for name, entry in normal.items() if isinstance(entry, dict)]
+    columns = ("sign", "meaning", "do")
+    lines = [f"| {' | '.join(said(f'normal.{name}') for name in columns)} |", "|---|---|---|"]
+    lines += [f"| {' | '.join(said(f'normal.{row}.{name}') for name in columns)} |" for row in rows]
+    parts = [
+        f"# {said('title')}",
+        MADE,
+        said("lead"),
+        f"1. {said('capture')}",
+        *(block("install", "sh"), block("capture")),
+        f"2. {said('audit')}",
+        block("audit"),
+        f"3. {said('read')} {said('sample')}",
+        *(block("verdict", "text"), said("other"), block("command", "sh")),
+        *(f"## {said('normal.title')}", "\n".join(lines)),
+        *(said("watch"), block("assertion"), block("monitor")),
+        "\n".join(f"- {said(f'kinds.{name}')}" for name in say.entry("check.kinds")),
+        said("more"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+MADE = "<!-- Made by make docs from report/words/en/check.yaml and report/code.yaml, as the page has it. -->"
 DOCUMENTS: dict[str, Callable[[str], str]] = {
     # First, since the others are made from what it says.
     f"workflow/schemas/{schema.DEFAULTS}": defaults,
     "config/README.md": config_guide,
     "docs/scaling.md": plan_run.with_plans,
+    "docs/check-your-model.md": check_your_model,
     "README.md": front_page,
 }
 """What is generated: a document's path, and its new text from the one that it has."""

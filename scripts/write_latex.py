@@ -6,7 +6,7 @@ from pathlib import Path
 from program import run
 from sqrtdk import __version__
 from sqrtdk.figures.catalogue import LICENCE
-from sqrtdk.report import contents, key_numbers, summary
+from sqrtdk.report import contents, summary
 from sqrtdk.report.latex import ledger as claims_in_tex
 from sqrtdk.report.latex import numbers as latex_numbers
 from sqrtdk.report.latex import tables as latex_tables
@@ -41,11 +41,12 @@ def write_latex(
     sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
     cited = read_references(references.read_text(encoding="utf-8"))
     say = text.TexWords(texts.tree(sources, language), cited, contents.constants(configuration))
-    found = key_numbers.of_run(frames, contents.setting(frames, configuration))
+    quoted = contents.facts(frames, configuration)
+    found = list(quoted.by_name.values())
     hashed = made["configuration_sha256"]
     origin = f"sqrtdk {__version__}, configuration {hashed}, {LICENCE}."
 
-    tables = contents.report_tables(frames, reading.tables(shipped_training), configuration, language)
+    tables = contents.report_tables(frames, reading.tables(shipped_training), configuration, language, quoted)
     tables["claims"] = claims_in_tex.table(tables["claims"], frames["claims"], language)
     labels = [latex_tables.label(key) for key in tables]
     for number, (label, table) in enumerate(zip(labels, tables.values(), strict=True), start=1):

@@ -1,4 +1,4 @@
-"""Carry the answer in numbers and the first figure from the results into docs/ and README.md."""
+"""Carry the answer of a finished run and its first figure into docs/ and README.md."""
 
 import json
 import re
@@ -7,18 +7,20 @@ from pathlib import Path
 
 from program import run
 from sqrtdk import __version__
-from sqrtdk.report import answers
-from sqrtdk.report.setting import choose
+from sqrtdk.report import contents
+from sqrtdk.report.article import chapters
 from sqrtdk.results import reading
 from sqrtdk.results.writing import write_bytes, write_text
 from sqrtdk.words import texts
+from sqrtdk.words.sentences import Sentence
 
 START, END = "<!-- headline:start -->", "<!-- headline:end -->"
 TABLES = (
-    *("moments", "variance_laws", "softmax_saturation", "real_heads"),
-    *("gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
+    *("moments", "variance_laws", "softmax_saturation", "real_heads", "alternatives", "initialisation"),
+    *("gradient_magnitude", "gradient_distribution", "gradient_crossovers", "planted_capacity"),
+    *("training_verdicts", "training_summary"),
 )
-FIGURE = ("figures/fig-variance-law.json", "figures/fig-variance-law.png")
+FIGURE = ("figures/fig-hero.json", "figures/fig-hero.png")
 _TEX = {r"\cdot": "·", r"\sqrt{d_k}": "√d_k"}
 
 
@@ -28,7 +30,7 @@ def write_readme_numbers(
     docs: Path = Path("docs"),
     readme: Path = Path("README.md"),
 ) -> None:
-    """Write docs/headline.json and docs/variance-law.png, and the block of README.md that is made from them."""
+    """Write docs/headline.json and docs/hero.png, and the block of README.md that is made from them."""
     needed = [results / f"{name}.csv" for name in TABLES] + [results / name for name in ("provenance.json", *FIGURE)]
     absent = [str(path) for path in needed if not path.exists()]
     if absent:
@@ -38,27 +40,27 @@ def write_readme_numbers(
     record, image = (results / name for name in FIGURE)
     figure = json.loads(record.read_text(encoding="utf-8"))
     say = texts.Words(texts.read(report, "en"))
-    specs = provenance["configuration"]["ensembles"]
-    setting = choose(frames["moments"], frames["softmax_saturation"], specs)
-    topics = {
-        markdown(say.text(f"answer.headings.{topic}"), {}): " ".join(
-            markdown(say.text(sentence.key), {name: say.spell(value, False) for name, value in sentence.values.items()})
-            for sentence in sentences
-        )
-        for topic, sentences in answers.headline(frames, setting).items()
-    }
+    configuration = provenance["configuration"]
+    at, facts = contents.setting(frames, configuration), contents.facts(frames, configuration)
+    article = chapters.Article(frames, {}, at, facts)
+
+    def spelled(sentence: Sentence) -> str:
+        values = {name: say.spell(value, False) for name, value in sentence.values.items()}
+        return markdown(say.text(sentence.key), values)
+
     headline = {
         "version": __version__,
         "configuration_sha256": provenance["configuration_sha256"],
         "figure": {"alt": figure["alt"], "sha256": figure["files"]["png"]["sha256"]},
-        "topics": topics,
+        "answer": spelled(article.lede()),
+        "findings": [spelled(card.finding) for card in article.cards()],
     }
-    write_bytes(docs / "variance-law.png", image.read_bytes())
+    write_bytes(docs / "hero.png", image.read_bytes())
     write_text(docs / "headline.json", json.dumps(headline, ensure_ascii=False, indent=2) + "\n")
     write_text(readme, with_block(readme.read_text(encoding="utf-8"), headline))
 
 
-def markdown(text: str, values: dict[str, str]) -> str:
+def markdown(text: str, values: dict[str, object]) -> str:
     """Return a sentence of the report's words, HTML with `$tex$`, as Markdown.
 
     Raises ValueError where a formula has no plain spelling.
@@ -80,13 +82,13 @@ def markdown(text: str, values: dict[str, str]) -> str:
 
 def with_block(readme: str, headline: dict) -> str:
     """Return the text of README.md with the block between its two markers made from the headline."""
-    lines = [f"- **{heading}.** {text}" for heading, text in headline["topics"].items()]
-    image = f"![{headline['figure']['alt']}](docs/variance-law.png)"
+    image = f"![{headline['figure']['alt']}](docs/hero.png)"
+    lines = [headline["answer"], "", image, "", *(f"- {finding}" for finding in headline["findings"])]
     before, _, rest = readme.partition(START)
     _, end, after = rest.partition(END)
     if not end:
         raise ValueError(f"README.md lacks the markers {START} and {END}")
-    return "\n".join([f"{before}{START}", image, "", *lines, f"{END}{after}"])
+    return "\n".join([f"{before}{START}", *lines, f"{END}{after}"])
 
 
 if __name__ == "__main__":

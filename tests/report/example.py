@@ -21,7 +21,7 @@ from sqrtdk.figures import catalogue, saving
 from sqrtdk.report import provenance
 from sqrtdk.results import reading, writing
 from sqrtdk.sampling import ensembles, laws, local_laws
-from sqrtdk.studies import claim_checks, normalisation, saturation
+from sqrtdk.studies import claim_checks, normalisation, one_query, saturation
 from sqrtdk.studies import typical_rows as typical
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +88,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "gradient_distribution": reading.frame("gradient_distribution", rows[2]),
         **synthetic_vanishing.compared(reading.frame("gradient_magnitude", rows[1])),
         "typical_rows": pd.DataFrame(typical.typical_rows(d_k, n_keys, scalings, 3000, 1)),
+        "one_query": reading.frame("one_query", one_query.one_query(1)),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
         "audit": synthetic_results.synthetic_audit.table().head(99 if heads else 0),
         **synthetic_training.tables(scalings=scalings),
@@ -149,6 +150,7 @@ def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, comm
         "shipped_training": sorted(longer.iterdir()),
         "figures": sorted((folder / "figures").iterdir()),
         "provenance": folder / "provenance.json",
+        "citation": ROOT / "CITATION.cff",
         "title": settings["title"],
         "language": "en",
         "sources": [ROOT / "report"],

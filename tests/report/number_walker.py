@@ -48,10 +48,10 @@ def numbers(text: str) -> Iterator[Number]:
 
 
 class Prose(HTMLParser):
-    """The text of a page by the ids of its sections and articles: paragraphs, captions, and what stands in lists."""
+    """The text of a page by the ids of its sections and figures: paragraphs, captions, and what stands in lists."""
 
-    TEXT, LEFT_OUT = {"p", "figcaption", "dd", "li"}, {"table", "pre", "svg", "script", "style", "nav", "link"}
-    RAISED = {"msub", "msup", "msubsup", "munder", "mover", "munderover"}
+    TEXT, LEFT_OUT = {"p", "figcaption", "dd", "li"}, {"table", "pre", "svg", "script", "style", "nav", "link", "index"}
+    RAISED = {"sub", "sup", "msub", "msup", "msubsup", "munder", "mover", "munderover"}
     VOID = {"meta", "link", "br", "img", "input", "hr", "use", "path", "rect"}
 
     def __init__(self, page: str):
@@ -64,8 +64,9 @@ class Prose(HTMLParser):
         if tag not in self.VOID:
             values = dict(attributes)
             # A link within the page names a figure, a table or a reference by its number.
-            name = "link" if tag == "a" and values.get("href", "").startswith("#") else tag
-            self.open.append((name, values.get("id") or "" if tag in ("section", "article") else ""))
+            quoted = values.get("class") == "fact"
+            name = "link" if tag == "a" and values.get("href", "").startswith("#") and not quoted else tag
+            self.open.append((name, values.get("id") or "" if tag in ("section", "figure") else ""))
             if tag in self.TEXT:
                 self.found.setdefault(self.section, []).append("")
 

@@ -1,4 +1,4 @@
-"""What the script adds: copying, saving, filters, the theme and the explore panel, by mouse and by keyboard."""
+"""What the script adds: copying, saving, filters, theme, slider, contents and finding, by mouse and by keyboard."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -8,7 +8,6 @@ import example
 import pytest
 
 from sqrtdk.claims.catalogue import CLAIMS
-from sqrtdk.words import numbers
 
 pytestmark = pytest.mark.browser
 
@@ -30,9 +29,22 @@ def files(report: Path, name: str) -> str:
     return (report.parent / "figures" / name).read_text(encoding="utf-8")
 
 
+def unfold(page, part: str) -> None:
+    """Open the folds of a part, and those around it."""
+    page.evaluate(
+        """part => {
+        const found = document.querySelector(part);
+        for (let fold = found.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true;
+        found.querySelectorAll('details').forEach(fold => { fold.open = true; });
+    }""",
+        part,
+    )
+
+
 def copied(page, label: str, part: str = FIGURE) -> str:
     """Press a button and return what is in the clipboard once the page says so."""
     page.evaluate("navigator.clipboard.writeText('nothing')")
+    unfold(page, part)
     page.locator(part).get_by_role("button", name=label, exact=True).click()
     page.locator("#status:not(:empty)").wait_for()
     return page.evaluate("navigator.clipboard.readText()")
@@ -40,6 +52,7 @@ def copied(page, label: str, part: str = FIGURE) -> str:
 
 def saved(page, label: str, part: str = FIGURE) -> tuple[str, str]:
     """Press a button and return name and text of the file that it saves."""
+    unfold(page, part)
     with page.expect_download() as download:
         page.locator(part).get_by_role("button", name=label, exact=True).click()
     return download.value.suggested_filename, Path(download.value.path()).read_text(encoding="utf-8")
@@ -56,16 +69,17 @@ def test_a_figures_sources_are_copied_and_saved_as_they_are(page, report, kind, 
 
 def test_a_figures_link_is_its_permalink(page):
     assert copied(page, "Copy link") == page.evaluate("location.href") + FIGURE
-    assert page.locator("#status").inner_text() == "Copied: link of Figure 1"
+    assert page.locator("#status").inner_text() == "Copied: link of Figure 2"
 
 
 def test_the_reports_entry_is_copied(page):
-    assert copied(page, "Copy BibTeX", "#citing") == page.locator("#citing pre").inner_text()
+    assert copied(page, "Copy BibTeX", "#citing") == page.locator("#citing pre").first.inner_text()
 
 
 def test_copying_works_where_there_is_no_clipboard(page):
     # What is selected can be copied even where a page may not write to the clipboard.
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }")
+    unfold(page, FIGURE)
     page.locator(FIGURE).get_by_role("button", name="Copy link").click()
     page.locator("#status:not(:empty)").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").endswith(FIGURE)
@@ -95,6 +109,7 @@ def test_a_saved_figure_stands_alone(page, visit, tmp_path):
 
 
 def test_filter_shows_the_rows_that_hold_every_word(page):
+    unfold(page, "#atlas-factor")
     table = page.locator("#tab-scale-rules")
     rows = table.locator("tbody tr")
     search = table.get_by_role("searchbox", name="Filter")
@@ -128,6 +143,7 @@ def test_a_table_may_name_columns_to_choose_from(visit, report, tmp_path):
     )
     (tmp_path / "report.html").write_text(text, encoding="utf-8")
     page = visit(tmp_path / "report.html").page
+    unfold(page, "#tab-claims")
     table = page.locator("#tab-claims")
     verdict, source = (table.get_by_label(name, exact=True) for name in ("Verdict", "Source"))
     assert verdict.locator("option").all_inner_texts() == ["all", "it holds", "it fails"]
@@ -146,6 +162,7 @@ def test_a_table_may_name_columns_to_choose_from(visit, report, tmp_path):
 
 
 def test_claims_are_chosen_by_verdict_and_groups_without_one_go(page):
+    unfold(page, "#claims")
     table = page.locator("#tab-claims")
     rows = table.locator("tr[id]")
     verdict = table.get_by_label("Verdict and evidence", exact=True)
@@ -187,40 +204,101 @@ def test_page_works_where_nothing_may_be_kept(visit, report):
     assert opened.messages == []
 
 
-def test_explore_shows_what_the_results_hold(page):
-    tables = example.frames()
-    panel = page.locator("#explore-panel")
-    widths = sorted(tables["typical_rows"]["d_k"].unique())
-    slider = panel.get_by_role("slider")
-    for d_k, n_keys, place, rule in ((64, 64, 0, "none"), (256, 16, 1, "1/sqrt(d_k)"), (1, 64, 2, "1/d_k")):
-        slider.fill(str(widths.index(d_k)))
-        panel.get_by_role("radio", name=str(n_keys), exact=True).check()
-        panel.locator("[name=scaling]").nth(place).check()
-        cell = {"d_k": d_k, "n_keys": n_keys, "scaling": rule}
-        assert slider.get_attribute("aria-valuetext") == str(d_k)
-        rows = tables["typical_rows"]
-        rows = rows[(rows[list(cell)] == list(cell.values())).all(axis=1)]
-        bars = page.evaluate("""() => [...document.querySelectorAll('#explore-chart .bar title')].map(
-            title => Number(title.textContent.match(/: ([-\\d.e]+) /)[1]))""")
-        assert bars == pytest.approx(rows["estimate"].head(16).tolist(), rel=5e-3, abs=1e-8)
-        said = page.locator("#explore-shown").inner_text()
-        top = rows.iloc[0]
-        assert f"d_k = {d_k}, {n_keys} keys, scale rule {rule}: the largest weight is" in said
-        assert numbers.with_error(top["estimate"], top["se"]) in said
-        assert ("beyond rank 16" in said) == (n_keys > 16)
-        measured = tables["softmax_saturation"]
-        measured = measured[(measured[list(cell)] == list(cell.values())).all(axis=1)]
-        measured = measured[(measured["ensemble"] == "gaussian") & (measured["measure"] == "entropy")].iloc[0]
-        shown = panel.locator("[data-measure=entropy]").inner_text()
-        assert shown == numbers.with_error(measured["estimate"], measured["se"])
-    assert all(text.strip() for text in panel.locator("[data-measure]").all_inner_texts())
+@pytest.fixture
+def hero(page):
+    return page.locator("#fig-hero")
 
 
-def test_explore_is_worked_by_keys(page):
-    panel = page.locator("#explore-panel")
-    said = page.locator("#explore-shown")
-    panel.get_by_role("slider").press("End")
-    assert "d_k = 256," in said.inner_text()
-    panel.locator("[name=n_keys]:checked").press("ArrowLeft")
-    assert "16 keys" in said.inner_text()
-    assert said.get_attribute("aria-live") == "polite"
+def heights(hero) -> list[list[float]]:
+    """Return the weights that the bars of each row show."""
+    return hero.evaluate("""figure => [...figure.querySelectorAll('.drawn svg')].map(
+        svg => [...svg.querySelectorAll('rect')].map(bar => Number(bar.getAttribute('height')) / 88))""")
+
+
+@pytest.mark.parametrize(("d_k", "n_keys"), [(64, 16), (1, 16), (4096, 64), (16, 64)])
+def test_the_slider_shows_what_the_results_hold(page, hero, d_k, n_keys):
+    table = example.frames()["one_query"]
+    widths = sorted(table["d_k"].unique())
+    slider = hero.get_by_role("slider", name="Width of the head")
+    slider.fill(str(widths.index(d_k)))
+    hero.get_by_role("radio", name=str(n_keys), exact=True).check()
+    assert slider.get_attribute("aria-valuetext") == f"d_k = {d_k}"
+    assert hero.locator("output").inner_text() == f"d_k = {d_k}"
+    for rule, drawn, said in zip(
+        ("none", "1/sqrt(d_k)"), heights(hero), hero.locator(".said").all_inner_texts(), strict=True
+    ):
+        rows = table[(table["d_k"] == d_k) & (table["n_keys"] == n_keys) & (table["scaling"] == rule)].sort_values(
+            "key"
+        )
+        assert drawn == pytest.approx(rows["weight"].clip(lower=1.2 / 88).tolist(), abs=2e-3)
+        first = rows.iloc[0]
+        spread, weight, keys = map(float, re.findall(r"[\d.]+", said))
+        assert spread == pytest.approx(first["logit_std"], rel=0.06)
+        assert weight == pytest.approx(first["largest_weight"], abs=0.0051)
+        assert keys == pytest.approx(first["effective_keys"], rel=0.06)
+
+
+def test_the_slider_is_worked_by_keys_and_moves_only_the_upper_row(page, hero):
+    before = heights(hero)
+    hero.get_by_role("slider").press("End")
+    assert hero.locator("output").inner_text() == "d_k = 4096"
+    after = heights(hero)
+    assert after[0] != before[0]
+    assert after[1] == before[1]
+
+
+def test_contents_follow_the_reader(page):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    current = page.locator("nav a[aria-current]")
+    assert current.all_inner_texts() == ["The answer"]
+    page.locator("#chapter-factor").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('chapter-factor').scrollIntoView()")
+    page.locator("nav a[aria-current]", has_text="Why the root?").wait_for()
+    assert current.count() == 1
+
+
+def test_the_drawer_closes_on_choice_and_on_escape(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    drawer, summary = page.locator("#contents"), page.locator("#contents summary")
+    summary.click()
+    assert drawer.get_attribute("open") is not None
+    page.keyboard.press("Escape")
+    assert drawer.get_attribute("open") is None
+    summary.click()
+    drawer.get_by_role("link", name="Check your model").click()
+    assert drawer.get_attribute("open") is None
+    assert page.url.endswith("#check")
+
+
+@pytest.mark.parametrize(
+    ("asked", "anchor"), [("vanish", "chapter-gradients"), ("low rank mean", "question-low-rank"), ("C36", "claim-C36")]
+)
+def test_what_is_asked_for_is_found_and_shown(page, asked, anchor):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.get_by_role("searchbox", name="Find on this page").fill(asked)
+    links = page.locator(".find li a")
+    hrefs = [link.get_attribute("href") for link in links.all()]
+    assert any(href.startswith(f"#{anchor}") for href in hrefs), hrefs
+    page.locator(f".find li a[href^='#{anchor}']").first.click()
+    assert page.locator(f"#{anchor}").is_visible()
+    page.get_by_role("searchbox", name="Find on this page").fill("nothing of the kind")
+    assert page.locator(".find").inner_text().strip().endswith("Nothing found")
+
+
+def test_a_number_is_copied_by_a_click_and_says_its_error(page):
+    fact = page.locator(".cards .fact").first
+    fact.click()
+    page.locator("#status:not(:empty)").wait_for()
+    name = page.evaluate("navigator.clipboard.readText()")
+    assert name == "\\sqrtdkLogitStdUnscaled"
+    assert page.locator(f"#number-{name.removeprefix(chr(92) + 'sqrtdk')}").count() == 1
+    full = fact.evaluate("e => getComputedStyle(e, '::after').content")
+    assert fact.get_attribute("data-full") in full
+
+
+def test_all_folds_are_opened_and_closed(page):
+    button = page.get_by_role("button", name="Open all folds")
+    button.click()
+    assert page.evaluate("[...document.querySelectorAll('main details:not(.under details)')].every(e => e.open)")
+    page.get_by_role("button", name="Close all folds").click()
+    assert page.locator("main details[open]").count() == 0

@@ -39,7 +39,7 @@ def test_each_table_of_the_page_is_there_with_all_its_cells(written):
     say = latex.TexWords(texts.read(ROOT / "report", language), cited, contents.constants(settings))
     frames = example.frames()
     longer = reading.tables(sorted((out.parent / "longer").glob("*.csv")))
-    found = contents.report_tables(frames, longer, settings, language)
+    found = contents.report_tables(frames, longer, settings, language, contents.facts(frames, settings))
     found["claims"] = claims_in_tex.table(found["claims"], frames["claims"], language)
     assert {path.stem for path in (out / "latex").glob("tab-*.tex")} == set(map(latex_tables.label, found))
     listed = re.findall(r"^- `(tab-[\w-]+)\.tex`$", (out / "latex/README.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -149,7 +149,9 @@ def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_pat
     record = tmp_path / "provenance.json"
     record.write_text(json.dumps({"configuration_sha256": "ab" * 32}), encoding="utf-8")
     own = sorted((ROOT / "report/words" / language).glob("*.yaml"))
-    publish_figures.publish_figures(list(files.values()), own, language, record, tmp_path / "manifest.json")
+    publish_figures.publish_figures(
+        list(files.values()), own, language, record, ROOT / "CITATION.cff", tmp_path / "manifest.json"
+    )
     package, before, after = AROUND.get(language, ("", "", ""))
     body = f"See Figure~\\ref{{fig:sqrtdk-{FIGURE}}} and \\cite{{sqrtdk-{FIGURE}}}.\\input{{fig-{FIGURE}.tex}}"
     body += f"\\bibliographystyle{{plain}}\\bibliography{{fig-{FIGURE}}}"

@@ -1,4 +1,4 @@
-"""Tables for the article around the figures, and changes of them that make its sentences come out otherwise."""
+"""Tables for the article, and changes of them that make its sentences come out otherwise."""
 
 import functools
 import itertools
@@ -14,17 +14,20 @@ import synthetic_planted
 import synthetic_results
 import synthetic_start
 import synthetic_training
+import synthetic_vanishing
 
-from sqrtdk.report.article import design, five_sentences, practice, questions
+from sqrtdk.report import key_numbers
+from sqrtdk.report.article import chapters, design, practice, questions
+from sqrtdk.report.facts import Facts
 from sqrtdk.report.setting import Setting, choose
-from sqrtdk.sampling import laws
-from sqrtdk.studies import normalisation
+from sqrtdk.results import reading
+from sqrtdk.sampling import ensembles, laws
+from sqrtdk.studies import normalisation, saturation
 from sqrtdk.words import texts
 from sqrtdk.words.sentences import Sentence
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 SPECS = {"gaussian": {"family": "gaussian"}}
-GRID = ("gaussian",), (16, 64), (16, 64)
 RULES = ("d_v_for_d_k(ratio=2)", "learnable", "qk_norm", "none")
 """Rules of the longer training run that the article speaks of."""
 HALVES = {
@@ -37,22 +40,36 @@ HALVES = {
 TASKS = (("recall", "recall", "adam"), ("induction", "induction", "adam"))
 WORDS_OF_VERDICTS = {"hurts": "hurts", "helps": "helps", "same": "no difference", "undecided": "undecided"}
 ON_THE_PAGE = re.compile(
-    r"article\..*\.(title|lead|caption|note|situation|use|number|by_topic|as_list|sources|after|makes)$"
-    r"|article\.workflow\.|article\..*\.(names|columns)\."
+    r"article\..*\.(title|short|lead|caption|note|situation|use|every|caveat)$|article\.topics\."
+    r"|article\..*\.(names|columns)\."
 )
 """Words that the page's template names, in place of a sentence that is chosen by numbers."""
 CONFIGURATION = {"precision": 0.001, "max_scalars": 1e7}
+
+
+def _rows() -> dict[str, pd.DataFrame]:
+    """Return the tables of rows of standard normal queries and keys."""
+    found: dict[str, list] = {"softmax_saturation": [], "gradient_magnitude": [], "gradient_distribution": []}
+    for d_k in (16, 64):
+        normal = ensembles.build(SPECS["gaussian"])
+        cell = saturation.simulate_cell(normal, d_k, (16, 64), synthetic_results.SCALINGS, 1, "gaussian", n_logits=4000)
+        for table, part in zip(found.values(), cell, strict=True):
+            table += part
+    return {name: reading.frame(name, table) for name, table in found.items()}
 
 
 @functools.lru_cache
 def _frames() -> dict[str, pd.DataFrame]:
     moments, rules = synthetic_results.moments(), synthetic_alternatives.table()
     trained = synthetic_training.tables(experiments=TASKS)
+    rows = _rows()
     return {
         "moments": moments,
         "variance_laws": laws.fit_variance_laws(moments, 64),
-        "softmax_saturation": synthetic_results.softmax_saturation(*GRID).assign(precise=True),
-        "gradient_magnitude": synthetic_results.gradient_magnitude(*GRID).assign(precise=False),
+        "softmax_saturation": rows["softmax_saturation"].assign(precise=True),
+        "gradient_magnitude": rows["gradient_magnitude"].assign(precise=False),
+        "gradient_distribution": rows["gradient_distribution"],
+        **synthetic_vanishing.compared(rows["gradient_magnitude"]),
         "alternatives": pd.concat([rules, rules.assign(n_keys=1024)], ignore_index=True),
         "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 4000)),
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=2)),
@@ -126,33 +143,30 @@ def untrained() -> pd.DataFrame:
     return _frames()["training_verdicts"].head(0)
 
 
-TOLD = {
-    "why": five_sentences.why,
-    "when": five_sentences.when,
-    "softmax": lambda tables_, at: five_sentences.softmax(tables_["softmax_saturation"], at),
-    "gradient": lambda tables_, at: five_sentences.gradient(tables_["gradient_magnitude"], at),
-    "training": lambda tables_, at: five_sentences.training(tables_),
-}
-ASKED = {
-    "root": questions.root,
-    "width": questions.width,
-    "twice": lambda tables_, longer: questions.twice(tables_),
-    "small_test": lambda tables_, longer: questions.small_test(tables_, setting(tables_)),
-    "fold": questions.fold,
-    "layernorm": lambda tables_, longer: questions.layernorm(tables_),
-    "qk_norm": questions.qk_norm,
-    "precision": lambda tables_, longer: questions.precision(tables_),
-    "keys": lambda tables_, longer: questions.keys(tables_, setting(tables_)),
-    "heads": lambda tables_, longer: questions.heads(tables_),
-}
+def article(tables_, longer=None) -> tuple[chapters.Article, questions.Questions, Facts]:
+    """Return the article and the questions of a run, and its numbers."""
+    at = setting(tables_)
+    facts = Facts(key_numbers.of_run(tables_, at))
+    parts = (tables_, longer or shipped(), at, facts)
+    return chapters.Article(*parts), questions.Questions(*parts), facts
 
 
-def told(family: str, tables_) -> Sentence:
-    return TOLD[family](tables_, setting(tables_))
+def said(tables_, longer=None) -> list[Sentence]:
+    """Return every sentence of the article of a run but those of the card of the study."""
+    told, asked, facts = article(tables_, longer)
+    found = [told.lede()]
+    for card in told.cards():
+        found += [card.finding, *([card.means] if card.means else [])]
+    for chapter in told.chapters():
+        found += [chapter.finding, *itertools.chain(*chapter.text)]
+        for point in asked.of(chapter.name):
+            found += point.sentences
+    return [*found, *practice.measured(tables_, told.at, facts).values()]
 
 
-def asked(name: str, tables_, longer=None) -> tuple[Sentence, ...]:
-    return ASKED[name](tables_, longer or shipped())
+def answers(name: str, tables_, longer=None) -> tuple[Sentence, ...]:
+    """Return the answer to one question."""
+    return getattr(article(tables_, longer)[1], name)()
 
 
 # ---- what can be said: family -> key -> tables that make the sentence come out so ------------------------------------
@@ -186,66 +200,108 @@ def rms_and_median(rms: str, median: str):
 
 
 def one_rule():
-    saturation = frames()["softmax_saturation"]
-    return frames(softmax_saturation=saturation[saturation["scaling"] == "none"])
+    kept = ("softmax_saturation", "gradient_magnitude", "gradient_distribution")
+    return frames(**{name: rows[rows["scaling"] == "none"] for name in kept for rows in [_frames()[name]]})
 
 
 def with_variance(variance: float, se: float):
     return changed("moments", {"variance": variance, "variance_se": se}, ensemble="gaussian", d_k=64)
 
 
-def ensembles(*keep: str, **values):
-    """Return tables with some ensembles of the moments alone, and values in their rows at the headline's width."""
-    moments = frames()["moments"]
-    moments = moments[moments["ensemble"].isin(keep) | (moments["stopped_by"] == "enumerated")]
-    return frames(moments=moments.assign(**values) if values else moments)
-
-
 def heads(share: float):
     rows = frames()["real_heads"]
     near = [place < share * len(rows) for place in range(len(rows))]
-    return frames(real_heads=rows.assign(logit_std=[1.0 if one else 2.5 for one in near]))
+    return frames(real_heads=rows.assign(within_row_logit_std=[1.0 if one else 2.5 for one in near]))
 
 
-FIVE = {
-    "why": {
+def no_heads():
+    return frames(real_heads=frames()["real_heads"].head(0))
+
+
+def crossing(star: float, **where):
+    return changed("gradient_crossovers", {"d_k_star": star, "ci_low": star, "ci_high": star}, **where)
+
+
+MEDIAN = {"measure": "grad_logits", "quantity": "median", "n_keys": 64}
+FEW = {"measure": "grad_logits", "quantity": "rms", "n_keys": 16}
+
+
+def no_loser(word: str = "no difference"):
+    return changed("training_verdicts", {"verdict": word}, scaling="none")
+
+
+def one_loser(*measures: str):
+    """Return tables in which one task loses without the factor, in these measures alone, or in all."""
+    rows = no_loser()["training_verdicts"]
+    for measure in measures or ("loss", "accuracy", "speed"):
+        rows = put(rows, {"verdict": "hurts"}, scaling="none", task="induction", comparison=measure)
+    return frames(training_verdicts=rows)
+
+
+def capacity(root: float):
+    return changed("planted_capacity", {"capacity": root}, scaling="1/sqrt(d_k)", measure="weight")
+
+
+CHAPTERS = {
+    "lede": {"grow": lambda: compared("softmax_saturation", "max_weight", **AT)["larger"](), "other": one_rule},
+    "scores.finding": {
         "holds": frames,
         "differs": lambda: with_variance(70.0, 0.1),
         "unsure": lambda: with_variance(64.0, math.nan),
         "missing": lambda: with_variance(math.nan, math.nan),
     },
-    "when": {
-        "some": frames,
-        "all": lambda: ensembles("gaussian", "uniform", "laplace"),
-        "one": lambda: ensembles("gaussian"),
-        "none": lambda: ensembles("gaussian", variance=math.nan),
+    "scores.card": {
+        "holds": frames,
+        "differs": lambda: with_variance(70.0, 0.1),
+        "missing": lambda: with_variance(math.nan, math.nan),
     },
-    "softmax": compared("softmax_saturation", "max_weight", **AT) | {"one_rule": one_rule},
-    "gradient": {
-        f"{rms}_{median}": lambda rms=rms, median=median: rms_and_median(rms, median)
-        for rms, median in itertools.product(VERDICTS, repeat=2)
-    }
-    | {"one_rule": one_rule},
-    "training": verdicts("none") | {"none": lambda: frames(training_verdicts=untrained())},
-}
-INNER = {
-    ("why", "exponent"): {
-        "estimated": frames,
-        "not_estimable": lambda: changed("variance_laws", {"estimable": False}, ensemble="gaussian", law="power"),
+    "attention.finding": compared("softmax_saturation", "max_weight", **AT) | {"one_rule": one_rule},
+    "attention.card": compared("softmax_saturation", "max_weight", **AT) | {"one_rule": one_rule},
+    "gradients.finding": {
+        "gather": lambda: rms_and_median("larger", "smaller"),
+        "typical": lambda: rms_and_median("level", "smaller"),
+        "vanish": lambda: rms_and_median("smaller", "smaller"),
+        "total": lambda: rms_and_median("smaller", "larger"),
+        "level": lambda: rms_and_median("level", "level"),
+        "grow": lambda: rms_and_median("larger", "level"),
+        "one_rule": one_rule,
     },
-    ("when", "heads"): {
-        "none": lambda: frames(real_heads=frames()["real_heads"].head(0)),
+    "gradients.width": {"crosses": lambda: crossing(40.0, **MEDIAN), "never": lambda: crossing(math.nan, **MEDIAN)},
+    "gradients.few": {"crosses": lambda: crossing(40.0, **FEW), "never": lambda: crossing(math.nan, **FEW)},
+    "factor.finding": {
+        "root": lambda: capacity(1000.0),
+        "other": lambda: capacity(1.0),
+        "missing": lambda: frames(planted_capacity=frames()["planted_capacity"].head(0)),
+    },
+    "factor.start": {"uniform": lambda: at_width("1/d_k", 7.9), "spread": lambda: at_width("1/d_k", 4.0)},
+    "factor.mup": verdicts("1/d_k"),
+    "training.finding": {
+        "some": one_loser,
+        "all": lambda: no_loser("hurts"),
+        "spared": no_loser,
+        "undecided": lambda: no_loser("undecided"),
+        "none": lambda: frames(training_verdicts=untrained()),
+    },
+    "training.task": verdicts("none"),
+    "training.card": {
+        "answers": one_loser,
+        "steps": lambda: one_loser("speed"),
+        "loss": lambda: one_loser("loss"),
+        "spared": no_loser,
+        "undecided": lambda: no_loser("undecided"),
+        "none": lambda: frames(training_verdicts=untrained()),
+    },
+    "start.finding": {"some": frames, "all": lambda: spread(1.0, group="weights")},
+    "start.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},
+    "start.heads": {"needed": frames, "redundant": lambda: spread(1.0, scheme="rmsnorm_unscaled")},
+    "heads.finding": {
         "few": lambda: heads(0.1),
         "most": lambda: heads(0.9),
         "all": lambda: heads(1),
+        "none": no_heads,
     },
-    ("training", "others"): {
-        "some": frames,
-        "none": lambda: frames(training_verdicts=frames()["training_verdicts"].query("task == 'recall'")),
-    },
-    ("training", "mup"): verdicts("1/d_k")
-    | {"none": lambda: frames(training_verdicts=frames()["training_verdicts"].query("scaling == 'none'"))},
 }
+CHAPTERS["gradients.card"] = CHAPTERS["gradients.finding"]
 
 
 def at_width(variant: str, value: float):
@@ -275,16 +331,15 @@ def saturated(count: int):
 
 
 QUESTIONS = {
-    "root.start": {"uniform": lambda: at_width("1/d_k", 7.9), "spread": lambda: at_width("1/d_k", 4.0)},
-    "root.training": verdicts("1/d_k"),
     "width.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "twice.training": verdicts("1/d_k", comparison="same_rate"),
+    "qk_norm.training": dict.fromkeys(WORDS_OF_VERDICTS),
+    "rules.mup": verdicts("1/d_k"),
+    "rules.halves": dict.fromkeys(HALVES),
     "fold.halves": dict.fromkeys(HALVES),
-    "root.halves": dict.fromkeys(HALVES),
     "fold.start": {"same": frames, "other": lambda: spread(2.0, scheme="t5")},
     "layernorm.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},
     "layernorm.heads": {"needed": frames, "redundant": lambda: spread(1.0, scheme="rmsnorm_unscaled")},
-    "qk_norm.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "precision.error": {verdict: lambda verdict=verdict: rounded(SIZE[verdict]) for verdict in VERDICTS},
     "keys.weight": {verdict: lambda verdict=verdict: by_keys(SIZE[verdict]) for verdict in VERDICTS},
     "heads.saturated": {"none": lambda: saturated(0), "few": lambda: saturated(2), "many": lambda: saturated(11)},
@@ -293,28 +348,25 @@ QUESTIONS = {
 
 
 def cases(families: dict) -> list[tuple[str, str]]:
-    return [(family, word) for family, texts in families.items() for word in texts]
+    return [(family, word) for family, words in families.items() for word in words]
 
 
 def answer(family: str, word: str) -> tuple[Sentence, ...]:
     """Return the answer that a change of the tables gives; of the longer training run where there is none."""
     change = QUESTIONS[family][word]
-    return asked(family.split(".")[0], change() if change else frames(), None if change else shipped(word))
+    return answers(family.split(".")[0], change() if change else frames(), None if change else shipped(word))
 
 
 @functools.cache
 def everything() -> list[Sentence]:
     """Return all sentences that the cases above make."""
     found = []
-    found += [told(family, change()) for family, texts in FIVE.items() for change in texts.values()]
-    found += [told(outer, change()) for (outer, _), texts in INNER.items() for change in texts.values()]
+    for changes in CHAPTERS.values():
+        found += itertools.chain.from_iterable(said(change()) for change in changes.values())
     found += itertools.chain.from_iterable(answer(family, word) for family, word in cases(QUESTIONS))
-    found += itertools.chain.from_iterable(asked(name, frames()) for name in ASKED)
-    for word in WORDS_OF_VERDICTS:
-        rows = changed("training_verdicts", {"verdict": WORDS_OF_VERDICTS[word]}, scaling="1/d_k")
-        found += itertools.chain.from_iterable(practice.measured(rows, shipped(word)).values())
-    one = frames(alternatives=frames()["alternatives"].query("n_keys == 8"))
-    found += practice.measured(one, shipped())["long"]
+    for word in HALVES:
+        found += said(frames(), shipped(word))
+    found += said(changed("training_verdicts", {"value": 0.4}, comparison="accuracy"))
     bare = frames(real_heads=frames()["real_heads"].head(0), training_summary=frames()["training_summary"].head(0))
     for tables_ in (frames(), bare):
         for point in design.card(tables_, CONFIGURATION):

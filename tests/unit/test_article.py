@@ -8,113 +8,113 @@ import pandas as pd
 import pytest
 import yaml
 from article_cases import (
+    CHAPTERS,
     CONFIGURATION,
-    FIVE,
-    INNER,
+    HALVES,
     ON_THE_PAGE,
     QUESTIONS,
     REPORT,
-    WORDS_OF_VERDICTS,
     answer,
-    asked,
+    answers,
+    article,
     cases,
     changed,
     everything,
     frames,
+    one_loser,
+    said,
     setting,
     shipped,
-    told,
     untrained,
 )
 
 from sqrtdk.figures import catalogue
-from sqrtdk.report.article import design, five_sentences, practice, questions
-from sqrtdk.report.comparing import with_ends
+from sqrtdk.report import contents
+from sqrtdk.report.article import chapters, design, practice, questions
 from sqrtdk.results.picking import pick, simulated
 from sqrtdk.sampling import one_product
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Sentence
+from sqrtdk.words.sentences import Listing, Quantity, Sentence
 
 LANGUAGES = ("en", "zh")
 
 
-def five(tables_) -> dict[str, Sentence]:
-    return {point.name: point.sentences[0] for point in five_sentences.five_sentences(tables_, setting(tables_))}
-
-
 def keys(sentences) -> list[str]:
-    return [sentence.key.removeprefix("article.questions.") for sentence in sentences]
+    return [re.sub(r"^article\.(chapters|questions)\.", "", sentence.key) for sentence in sentences]
 
 
-# ---- the five sentences ----------------------------------------------------------------------------------------------
+# ---- chapters --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("family", "word"), cases(FIVE))
-def test_each_of_the_five_sentences_can_be_chosen(family, word):
-    assert told(family, FIVE[family][word]()).key == f"article.five.{family}.{word}"
-
-
-@pytest.mark.parametrize(("family", "word"), cases(INNER))
-def test_each_clause_can_be_chosen(family, word):
-    outer, inner = family
-    sentence = told(outer, INNER[family][word]())
-    assert sentence.values[inner].key == f"article.five.{outer}.{inner}.{word}"
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "word"), cases(CHAPTERS))
+def test_each_sentence_of_a_chapter_can_be_chosen_and_no_other_of_its_family_is(family, word):
+    found = {key for key in keys(said(CHAPTERS[family][word]())) if re.fullmatch(rf"{re.escape(family)}\.\w+", key)}
+    assert f"{family}.{word}" in found
+    if family != "training.task":
+        assert found == {f"{family}.{word}"}
 
 
 def test_all_that_can_be_chosen_is_tried():
-    tried = {family: tuple(words) for family, words in FIVE.items()}
-    tried |= {".".join(family): tuple(words) for family, words in INNER.items()}
-    listed = five_sentences.VARIANTS | {"why.exponent": ("estimated", "not_estimable")}
+    listed = chapters.VARIANTS | questions.VARIANTS
+    tried = CHAPTERS | QUESTIONS
     assert {family: set(words) for family, words in tried.items()} == {
         family: set(words) for family, words in listed.items()
     }
-    assert {family: set(words) for family, words in QUESTIONS.items()} == {
-        family: set(words) for family, words in questions.VARIANTS.items()
-    }
 
 
-def test_five_sentences_say_the_numbers_of_the_tables():
+@pytest.mark.slow
+@pytest.mark.parametrize("half", HALVES)
+def test_the_half_that_does_the_work_is_named(half):
+    assert f"training.halves.{half}" in keys(said(frames(), shipped(half)))
+
+
+def test_seven_chapters_stand_in_their_order_and_every_topic_has_words():
+    told, _, _ = article(frames())
+    found = [chapter.name for chapter in told.chapters()]
+    assert found == ["scores", "attention", "gradients", "factor", "training", "start", "heads"]
+    assert set(found) == set(catalogue.TOPICS) - {"answer", "methods"} == set(contents.ATLAS)
+    assert set(questions.CHAPTERS) <= set(found)
+
+
+def test_chapters_quote_the_numbers_of_the_tables():
     tables_ = frames()
-    found = five(tables_)
-    assert list(found) == ["why", "when", "softmax", "gradient", "training"]
+    told, _, facts = article(tables_)
     row = pick(tables_["moments"], "moments.csv", ensemble="gaussian", d_k=64)
-    assert found["why"].values["variance"] == numbers.plus_minus(row["variance"], row["variance_se"])
-    assert found["why"].values["scaled"].startswith("1.0")
-    at = simulated(tables_["moments"]).query("d_k == 64").dropna(subset=["variance"])
-    near = ((at["variance"] / 64) ** 0.5 - 1).abs() <= 0.1
-    assert (found["when"].values["count"], found["when"].values["near"]) == (str(len(at)), str(near.sum()))
-    told = {one.values["name"] for one in found["when"].values["far"].items}
-    assert at.loc[at["variance"].idxmax(), "ensemble"] in told
-    best = tables_["training_verdicts"].query("scaling == 'none' and comparison == 'loss' and d_k == 64").iloc[0]
-    compared = found["training"].values["compared"].values
-    assert float(compared["estimate"].replace("−", "-")) == pytest.approx(best["estimate"], rel=0.1)
-    assert float(compared["loss"]) == pytest.approx(best["value"], rel=0.1)
-    (other,) = found["training"].values["others"].values["tasks"].items
-    assert other.values["task"] == "induction"
+    plain = told.scores_card().values["std_plain"]
+    # The exact value is what is read, the measured one with its error what stands behind it.
+    assert (plain.text, plain.name) == ("8", "LogitStdUnscaled")
+    assert plain.full == numbers.with_error(row["variance"] ** 0.5, row["variance_se"] / row["variance"] ** 0.5 / 2)
+    shown = {chapter.name: chapter for chapter in told.chapters()}
+    top = pick(
+        tables_["gradient_distribution"],
+        "gradient_distribution.csv",
+        ensemble="gaussian",
+        d_k=64,
+        n_keys=64,
+        scaling="none",
+        measure="grad_logits",
+        statistic="top_tenth_energy",
+    )
+    assert facts["TopTenthEnergyUnscaled"].value == top["estimate"]
+    heads = tables_["real_heads"]["within_row_logit_std"]
+    assert shown["heads"].finding.values["near"].text == str(int(((heads - 1).abs() <= 0.1).sum()))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_each_is_one_sentence(language):
-    end = {"en": r"\.(?=\s|$)", "zh": "。"}[language]
-    say = article_cases.say(language)
-    for family, words in FIVE.items():
-        for word in words:
-            text = re.sub(r"<[^>]+>|\$[^$]*\$", "", say.text(f"article.five.{family}.{word}"))
-            assert len(re.findall(end, text)) == 1, text
+def test_a_measured_value_that_is_not_the_exact_one_is_said():
+    told, _, _ = article(changed("moments", {"variance": 70.0, "variance_se": 0.1}, ensemble="gaussian", d_k=64))
+    assert told.variance() == "differs"
 
 
-# ---- questions, practice, design -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("family", "word"), cases(QUESTIONS))
-def test_each_answer_can_be_chosen(family, word):
-    assert f"{family}.{word}" in keys(answer(family, word))
-
-
-def test_answers_are_two_to_four_sentences_with_evidence():
-    for point in questions.questions(frames(), shipped(), setting(frames())):
-        assert 2 <= len(point.sentences) <= 4, point.name
-        assert point.evidence
+def test_the_card_on_training_names_the_task_that_loses_most():
+    tables_ = one_loser()
+    told, _, facts = article(tables_)
+    card = told.training_card()
+    assert card.key == "article.chapters.training.card.answers"
+    assert card.values["task"] == Sentence("article.tasks.induction")
+    rows = tables_["training_summary"].query("experiment == 'induction' and d_k == 64").set_index("scaling")
+    assert facts[card.values["plain"].name].value == rows.loc["none", "accuracy"]
+    assert facts[card.values["scaled"].name].value == rows.loc["1/sqrt(d_k)", "accuracy"]
 
 
 def test_what_is_not_in_the_run_is_left_out():
@@ -126,42 +126,52 @@ def test_what_is_not_in_the_run_is_left_out():
         freezing_frontier=frames()["freezing_frontier"].head(0),
     )
     longer = {"training_verdicts": untrained(), "start_rate": shipped()["start_rate"].head(0)}
-    assert asked("heads", bare) == ()
-    assert "heads" not in [point.name for point in questions.questions(bare, longer, setting(bare))]
-    assert len(asked("root", bare, longer)) == 1
-    assert keys(asked("keys", bare))[1:] == ["keys.spread"]
-    found = practice.measured(bare, longer)
-    assert "learned" not in found
-    assert [one.key for one in found["constant"]] == ["article.practice.constant.measured"]
+    told, asked, _ = article(bare, longer)
+    shown = {chapter.name: chapter for chapter in told.chapters()}
+    for name in ("training", "heads"):
+        assert shown[name].text == ()
+        assert not shown[name].caveat
+    assert asked.of("heads") == ()
+    assert [point.name for point in asked.of("training")] == ["language"]
+    assert "keys.freezing" not in keys(asked.keys())
     assert design.card(bare, CONFIGURATION)[1].sentences[1].key == "article.design.mechanisms.untrained"
     assert design.card(bare, CONFIGURATION)[1].sentences[-1].key == "article.design.mechanisms.no_heads"
 
 
+# ---- questions, practice, design -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("family", "word"), cases(QUESTIONS))
+def test_each_answer_can_be_chosen(family, word):
+    assert f"{family}.{word}" in keys(answer(family, word))
+
+
+def test_answers_are_one_to_five_sentences_with_evidence():
+    _, asked, _ = article(frames())
+    found = [point for name in questions.CHAPTERS for point in asked.of(name)]
+    assert [point.name for point in found] == list(questions.EVIDENCE)
+    for point in found:
+        assert 1 <= len(point.sentences) <= 5, point.name
+        assert point.evidence
+
+
 @pytest.mark.slow
 def test_the_small_test_is_computed():
-    sentences = asked("small_test", frames())
-    assert sentences[0].values["below"] == f"{100 * one_product.chance_below(questions.TOLD):.0f} %"
-    assert sentences[1].values["mean"] == "1.5"
+    sentences = answers("small_test", frames())
+    assert sentences[1].values["below"] == f"{100 * one_product.chance_below(questions.TOLD):.0f} %"
+    assert sentences[2].values["mean"] == "1.5"
     for language in LANGUAGES:
         title = article_cases.say(language).text("article.questions.small_test.title")
         assert f"{questions.SMALL} × {questions.SMALL}" in title
         assert f"{questions.TOLD:g}" in title
 
 
-@pytest.mark.parametrize("word", WORDS_OF_VERDICTS)
-def test_practice_says_what_training_says(word):
-    verdict = WORDS_OF_VERDICTS[word]
-    found = practice.measured(changed("training_verdicts", {"verdict": verdict}, scaling="1/d_k"), shipped(word))
-    for row in ("mup", "learned", "constant"):
-        assert f"article.practice.{row}.training.{word}" in [one.key for one in found[row]]
-
-
 def test_practice_has_a_row_for_each_situation():
-    table = practice.practice(frames(), shipped())
-    assert len(table.rows) == len(practice.EVIDENCE)
+    tables_ = frames()
+    _, _, facts = article(tables_)
+    table = practice.practice(tables_, setting(tables_), facts)
     assert [row[0].word for row in table.rows] == [f"article.practice.{name}.situation" for name in practice.EVIDENCE]
-    one = frames()["alternatives"].query("n_keys == 8")
-    assert practice.measured(frames(alternatives=one), shipped())["long"][0].key.endswith("measured_one")
+    assert 8 <= len(table.rows) <= 10
 
 
 def test_the_card_counts_what_is_there():
@@ -180,31 +190,15 @@ def test_the_card_counts_what_is_there():
 
 def test_evidence_is_there():
     anchors = {f"fig-{name}" for name in catalogue.names()}
-    words = yaml.safe_load((REPORT / "words/en/tables.yaml").read_text(encoding="utf-8"))["tables"]
-    anchors |= {f"tab-{key.replace('_', '-')}" for key, entry in words.items() if isinstance(entry, dict)}
+    anchors |= {f"tab-{key.replace('_', '-')}" for key in contents.ORDER}
     anchors |= {"methods-training", "methods-sampling"}
-    tables_ = frames()
-    points = [
-        *five_sentences.five_sentences(tables_, setting(tables_)),
-        *questions.questions(tables_, shipped(), setting(tables_)),
-    ]
-    named = {name for point in points for name in point.evidence} | {
-        name for several in practice.EVIDENCE.values() for name in several
-    }
+    named = {name for several in (*practice.EVIDENCE.values(), *questions.EVIDENCE.values()) for name in several}
     assert named - anchors == set()
 
 
-@pytest.mark.parametrize(
-    ("values", "spelled"),
-    [
-        ((3.8079, 2.193, 6.6119), ("3.8", "2.2", "6.6")),
-        ((1.1124, 1.0714, 1.1551), ("1.112", "1.071", "1.155")),
-        ((48.19, 23.32, 99.58), ("48", "23", "100")),
-        ((0.5, -math.inf, math.inf), ("0.50", "−∞", "∞")),
-    ],
-)
-def test_an_estimate_is_rounded_by_its_interval(values, spelled):
-    assert tuple(with_ends(*values).values()) == spelled
+def test_rows_without_a_number_are_left_out_of_the_verdicts():
+    rows = pd.concat([shipped()["training_verdicts"].assign(estimate=math.nan)])
+    assert questions.trained(rows, "qk_norm.training", "qk_norm") is None
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -231,7 +225,8 @@ def test_every_sentence_has_words_and_all_words_are_said(language):
     for sentence in everything():
         text = str(say(sentence.key, **sentence.values))
         assert re.search(r"\bnan\b|\bNone\b|\{|\}", text) is None, text
-    said = {key for key in WORDS[language] if not ON_THE_PAGE.match(key)}
+    # The task of a run is named where there is one.
+    said = {key for key in WORDS[language] if not ON_THE_PAGE.match(key) and not key.startswith("article.tasks.")}
     assert said - used == set()
 
 
@@ -247,25 +242,61 @@ def test_languages_say_the_same_with_the_same_values_formulas_and_references():
         assert placeholders(text) == placeholders(other), key
         assert sorted(re.findall(r"\[@\w+\]", text)) == sorted(re.findall(r"\[@\w+\]", other)), key
         assert set(re.findall(r"</?\w+>", text)) == set(re.findall(r"</?\w+>", other)), key
-        assert other != text or key == "article.literal" or not re.search(r"\w{9}", text)
+        bare = re.sub(r"\[@\w+\]", "", text)
+        assert other != text or key == "article.literal" or not re.search(r"\w{9}", bare)
 
 
 def test_no_result_is_typed():
     for language, words in WORDS.items():
         for key, text in words.items():
-            if key != "article.questions.small_test.title":
-                bare = re.sub(r"\$[^$]*\$|\{\w+\}|<[^>]*>|95 %|\[@\w+\]|bf16|fp16|fp8|1/fan-in", "", text)
-                allowed = {"0", "1", "2", "5"} if "T5" in text or "ReLU" in text or "elu" in text else {"0", "1"}
+            if not re.match(r"article\.questions\.(small_test|keys)\.title", key):
+                bare = re.sub(r"\$[^$]*\$|\{\w+\}|<[^>]*>|95 %|\[@\w+\]|bf16|fp16|fp8|1/fan-in|T5", "", text)
+                allowed = {"0", "1", "2"} if "ReLU" in text or "elu" in text else {"0", "1"}
                 assert set(re.findall(r"\d+", bare)) <= allowed, (language, key)
 
 
-def test_a_wrong_optimiser_has_no_words():
-    rows = frames()["training_verdicts"].assign(optimiser="lion")
-    sentence = told("training", frames(training_verdicts=rows))
-    with pytest.raises(ValueError, match="lion"):
-        article_cases.say("en")(sentence.key, **sentence.values)
+MOST_WORDS = 25
+MOST_NUMBERS = 2
+FORBIDDEN = ("ensemble", "cell", "frozen", "(?<!one-)hot", "trusted", "window", "margin", "the one")
+"""Words of our own that nobody else knows, which the article does without."""
+ARTICLE = {key: text for key, text in WORDS["en"].items() if not key.startswith(("article.design.", "article.topics."))}
 
 
-def test_rows_without_a_number_are_left_out_of_the_verdicts():
-    rows = pd.concat([shipped()["training_verdicts"].assign(estimate=math.nan)])
-    assert questions.trained(rows, "article.questions.qk_norm.training", "qk_norm") is None
+def sentences_of(text: str) -> list[str]:
+    text = re.sub(r"\$[^$]*\$", "x", re.sub(r"<code>.*?</code>", "x", re.sub(r"\[@\w+\]", "", text)))
+    return [one for one in re.split(r"(?<=[.?!:;])\s+", text) if one]
+
+
+def too_long(text: str) -> list[str]:
+    return [one for one in sentences_of(text) if len(re.findall(r"[\w{}’/-]+", one)) > MOST_WORDS]
+
+
+def test_sentences_of_the_article_are_short():
+    assert {key: found for key, text in ARTICLE.items() if (found := too_long(text))} == {}
+    assert too_long("word " * 26)
+
+
+def test_the_article_does_without_words_of_our_own():
+    pattern = re.compile(rf"\b({'|'.join(FORBIDDEN)})s?\b", re.IGNORECASE)
+    bare = {key: re.sub(r"\{\w+\}|<code>.*?</code>", "", text) for key, text in ARTICLE.items()}
+    assert {key: found for key, text in bare.items() if (found := pattern.findall(text))} == {}
+    assert pattern.search("Over all cells")
+
+
+@pytest.mark.slow
+def test_a_sentence_quotes_at_most_two_numbers():
+    say = article_cases.say("en")
+
+    def quoted(value) -> int:
+        if isinstance(value, Quantity):
+            return 1
+        if isinstance(value, Listing):
+            return sum(map(quoted, value.items))
+        if not isinstance(value, Sentence):
+            return 0
+        named = set(re.findall(r"\{(\w+)\}", say.text(value.key)))
+        return sum(quoted(one) for name, one in value.values.items() if name in named)
+
+    counted = {sentence.key: quoted(sentence) for sentence in everything()}
+    assert {key: number for key, number in counted.items() if number > MOST_NUMBERS} == {}
+    assert sum(counted.values()) > 40

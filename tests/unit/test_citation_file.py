@@ -39,4 +39,4 @@ def test_it_names_this_version_and_no_person_date_or_identifier_that_does_not_ex
     assert CITATION["version"] == sqrtdk.__version__
     assert CITATION["authors"] == [{"name": "The sqrtdk developers"}]
     assert CITATION["license"] == "MIT"
-    assert not {"doi", "identifiers", "date-released", "repository-code", "url", "contact"} & CITATION.keys()
+    assert not {"doi", "identifiers", "repository-code", "url", "contact"} & CITATION.keys()

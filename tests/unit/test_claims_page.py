@@ -90,7 +90,7 @@ def test_lines_say_what_the_table_holds(frame, language):
     assert lines["C26"].expected == ""
     assert [lines[name].identity for name in ("C9", "C4")] == [True, False]
     assert "<sub>q</sub>" in lines["C14"].measures
-    assert "<math>" in lines["C2"].says
+    assert 'class="math"' in lines["C2"].says
 
 
 @pytest.mark.parametrize(("se", "spelled"), [(0.02, "0.050 [0.010, 0.30]"), (0.01, "0.05(1)"), (0.0, "0.05")])

@@ -6,11 +6,13 @@ import re
 import tomllib
 from pathlib import Path
 
+import article_cases
 import pytest
 import synthetic_results
 
 import write_readme_numbers
 from sqrtdk.results.writing import write_text
+from sqrtdk.words import numbers
 from sqrtdk.words import texts as words
 
 ROOT = Path(__file__).parents[2]
@@ -23,13 +25,18 @@ REPORT = ROOT / "report"
 
 def test_the_figure_on_the_front_page_is_that_of_its_numbers():
     headline = json.loads((ROOT / "docs" / "headline.json").read_text(encoding="utf-8"))
-    image = (ROOT / "docs" / "variance-law.png").read_bytes()
+    image = (ROOT / "docs" / "hero.png").read_bytes()
     assert hashlib.sha256(image).hexdigest() == headline["figure"]["sha256"]
 
 
 def test_no_measured_number_is_typed_on_the_front_page():
     assert set(re.findall(r"\d+\.\d+", TYPED)) <= PYTHONS | {"4.0"}  # versions of Python and of the licence
     assert not re.search(r"\d\s*(%|times|seconds|minutes)", TYPED)
+
+
+def test_the_front_page_is_one_screen_or_two():
+    assert len(README.splitlines()) <= 120
+    assert all(len(text) <= 300 for text in re.findall(r"!\[([^\]]*)\]", README))
 
 
 @pytest.mark.parametrize("text", [TYPED, GUIDE], ids=["README.md", "CONTRIBUTING.md"])
@@ -59,8 +66,10 @@ def leaves(tree: dict, key: str = "") -> dict[str, str]:
 
 
 def test_every_sentence_of_the_answer_has_a_plain_spelling():
-    texts = leaves(words.read(REPORT, "en")["answer"])
-    for text in (text for key, text in texts.items() if key != ".convention"):
+    texts = leaves(words.read(REPORT, "en")["article"]["chapters"])
+    told = {key: text for key, text in texts.items() if re.match(r"\.lede\.|\.\w+\.card\.", key)}
+    assert len(told) > 15
+    for text in told.values():
         names = set(re.findall(r"\{(\w+)\}", text)) - {"d_k"}
         spelled = write_readme_numbers.markdown(text, dict.fromkeys(names, "12") | {"d_k": "64"})
         assert not re.search(r"[$\\<>{}]", spelled)
@@ -74,22 +83,26 @@ def test_formula_without_a_plain_spelling_is_refused():
 
 def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(tmp_path):
     results, docs, readme = tmp_path / "results", tmp_path / "docs", tmp_path / "README.md"
-    synthetic_results.write(results, synthetic_results.frames())
-    configuration = {"ensembles": {name: {"family": name} for name in synthetic_results.ENSEMBLES}}
+    tables = article_cases.frames()
+    synthetic_results.write(results, tables)
+    configuration = {"ensembles": article_cases.SPECS}
     write_text(results / "provenance.json", json.dumps({"configuration": configuration, "configuration_sha256": "0"}))
     figure = {"alt": "Lines that rise.", "files": {"png": {"sha256": "1"}}}
-    write_text(results / "figures" / "fig-variance-law.json", json.dumps(figure))
-    write_text(results / "figures" / "fig-variance-law.png", "picture")
+    write_text(results / "figures" / "fig-hero.json", json.dumps(figure))
+    write_text(results / "figures" / "fig-hero.png", "picture")
     readme.write_text(f"before\n{write_readme_numbers.START}\noutdated\n{write_readme_numbers.END}\nafter\n")
     for _ in range(2):
         write_readme_numbers.write_readme_numbers(results, REPORT, docs, readme)
         written = readme.read_text(encoding="utf-8")
-        assert written.startswith(f"before\n{write_readme_numbers.START}\n![Lines that rise.](docs/variance-law.png)\n")
+        assert written.startswith(f"before\n{write_readme_numbers.START}\n")
+        assert "\n![Lines that rise.](docs/hero.png)\n" in written
         assert written.endswith(f"\n{write_readme_numbers.END}\nafter\n")
         assert "outdated" not in written
-    laws = synthetic_results.frames()["variance_laws"].query("parameter == 'exponent' and ensemble == 'gaussian'")
-    assert f"{laws['estimate'].item():.3f}" in written
-    assert (docs / "variance-law.png").read_text() == "picture"
+    (said,) = [line for line in written.splitlines() if line.startswith("- Softmax")]
+    rows = tables["softmax_saturation"].query("d_k == 64 and n_keys == 64 and measure == 'effective_keys'")
+    for rule in ("none", "1/sqrt(d_k)"):
+        assert numbers.significant(rows.set_index("scaling").loc[rule, "estimate"], 2) in said
+    assert (docs / "hero.png").read_text() == "picture"
     readme.write_text("no markers")
     with pytest.raises(ValueError, match="lacks the markers"):
         write_readme_numbers.with_block("no markers", json.loads((docs / "headline.json").read_text()))
@@ -97,6 +110,6 @@ def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(t
 
 def test_a_folder_that_is_no_finished_run_is_named_and_nothing_is_written(tmp_path):
     docs, readme = tmp_path / "docs", tmp_path / "README.md"
-    with pytest.raises(SystemExit, match=r"no .*moments\.csv, .*provenance\.json, .*fig-variance-law\.png"):
+    with pytest.raises(SystemExit, match=r"no .*moments\.csv, .*provenance\.json, .*fig-hero\.png"):
         write_readme_numbers.write_readme_numbers(tmp_path, REPORT, docs, readme)
     assert list(tmp_path.iterdir()) == []

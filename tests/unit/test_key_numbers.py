@@ -14,12 +14,12 @@ sys.path.append(str(Path(__file__).parents[1] / "report"))
 import example
 
 from sqrtdk.report import key_numbers
-from sqrtdk.report.key_numbers import KeyNumber
+from sqrtdk.report.facts import Facts, KeyNumber, named
 from sqrtdk.report.latex import numbers as latex_numbers
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import choose
 from sqrtdk.words import texts
-from sqrtdk.words.sentences import Sentence
+from sqrtdk.words.sentences import Quantity, Sentence
 
 SAY = {language: texts.Words(texts.read(example.ROOT / "report", language)) for language in ("en", "zh")}
 VERDICTS = ["holds"] * 3 + ["fails"] + ["holds_if"] * 2
@@ -121,7 +121,7 @@ def test_names_are_systematic_and_every_description_of_a_run_is_different():
         found
     )
     assert all(re.fullmatch("[A-Z][A-Za-z]*", name) for name in found)
-    assert 60 <= len(found) <= 150
+    assert 100 <= len(found) <= 250
     for say in SAY.values():
         said = [say.plain(one.description.key, **one.description.values) for one in found.values()]
         assert len(set(said)) == len(said)
@@ -136,6 +136,39 @@ def test_numbers_are_rounded_by_their_errors():
     assert replace(one, low=1.0, high=math.inf).spelled == "1.2"
     assert replace(one, value=20170612, unit="count").spelled == "20170612"
     assert replace(one, value=0.003).spelled == "0.003"
+
+
+@pytest.mark.parametrize(
+    ("change", "reading"),
+    [
+        ({"value": 1.686, "se": 0.008}, "1.7"),
+        ({"value": 8.0003, "se": 0.0004, "truth": 8.0}, "8"),
+        ({"value": 8.0003, "se": 0.0004}, "8.0"),
+        ({"value": 0.5962, "unit": "share"}, "60 %"),
+        ({"value": 0.99902, "unit": "share"}, "99.9 %"),
+        ({"value": 1.0, "unit": "share"}, "100 %"),
+        ({"value": 20170612, "unit": "count"}, "2.0 × 10⁷"),
+    ],
+)
+def test_numbers_are_rounded_for_reading(change, reading):
+    assert replace(KeyNumber("A", 1.0, Sentence("x"), "s"), **change).reading == reading
+
+
+def test_a_key_has_one_value_wherever_it_is_quoted():
+    facts = Facts([KeyNumber("A", 1.23, Sentence("x"), "s", se=0.01), KeyNumber("B", 2.0, Sentence("x"), "s")])
+    assert facts.quote("A") == facts.quote("A") == Quantity("1.2", "A", "1.23(1)")
+    assert list(facts.quoted) == ["A"]
+    with pytest.raises(KeyError):
+        facts.quote("C")
+
+
+def test_no_two_numbers_say_the_same_of_one_row():
+    """Two studies of one quantity meet in the calibration alone: a text can quote only one of them."""
+    found = numbers_of()
+    places = [(one.source, str(sorted(one.row.items())), one.columns, one.calculation) for one in found.values()]
+    twice = {place for place in places if places.count(place) > 1 and place[2]}
+    # What is calculated from one row may be several things: the logits with each factor.
+    assert {place for place in twice if "factor of" not in place[3]} == set()
 
 
 @pytest.mark.parametrize(
@@ -164,14 +197,14 @@ def test_two_names_that_would_be_one_are_told_apart_and_both_say_so():
         KeyNumber(f"{letters(name)}Variance", 1.0, Sentence("x"), "moments.csv", {"ensemble": name})
         for name in ("t_3", "t3", "t_three", "u")
     ]
-    found = key_numbers.named(numbers)
+    found = named(numbers)
     names = [number.name for number in found]
     assert len(set(names)) == 4
     assert names[3] == "UVariance"
     assert all(re.fullmatch("TThreeVariance[A-Z][a-z]{4}", name) for name in names[:3])
-    assert key_numbers.named(numbers[::-1])[::-1] == found
+    assert named(numbers[::-1])[::-1] == found
     with pytest.raises(ValueError, match="no name of its own"):
-        key_numbers.named([numbers[0], numbers[0]])
+        named([numbers[0], numbers[0]])
 
 
 def test_a_macro_that_would_hide_another_is_refused():

@@ -35,7 +35,9 @@ def publish(drawn, folder, language: str = "en", words=None) -> dict:
     record.write_text(json.dumps({"configuration_sha256": "ab" * 32}))
     files = sorted(path for path in drawn.iterdir() if path.is_file())
     words = words or sorted((REPORT / "words" / language).glob("*.yaml"))
-    publish_figures.publish_figures(files, words, language, record, folder / "out/manifest.json")
+    publish_figures.publish_figures(
+        files, words, language, record, REPORT.parent / "CITATION.cff", folder / "out/manifest.json"
+    )
     return json.loads((folder / "out/manifest.json").read_text(encoding="utf-8"))
 
 

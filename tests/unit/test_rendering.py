@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ET
 import pytest
 from markupsafe import Markup
 
-from sqrtdk.figures import inline
+from sqrtdk.figures import inline as drawings
 from sqrtdk.report import rendering
-from sqrtdk.words.mathml import MissingPart, glued, labelled, mathml, prose
+from sqrtdk.words.mathml import MissingPart, glued, inline, mathml, prose
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 from sqrtdk.words.texts import Words, tree
 
@@ -23,8 +23,8 @@ def shape(html: str):
         children = [of(child) for child in element]
         return (element.tag, *children) if children else (element.tag, element.text or "")
 
-    # The children of a formula are a row of themselves.
-    return ("mrow", *of(ET.fromstring(html))[1:])
+    # Between the element that shows it and its source.
+    return of(ET.fromstring(html)[0][0])
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,41 @@ def test_single_letters_of_operators_stand_upright():
     assert '<mi mathvariant="normal">E</mi>' in mathml(r"\operatorname{E} x")
 
 
-def test_displayed_formula_carries_its_source():
-    html = mathml("a < b", display=True)
+def test_formula_carries_its_source():
+    html = mathml("a < b")
     assert html.startswith('<math display="block"><semantics>')
     assert '<annotation encoding="application/x-tex">a &lt; b</annotation>' in html
+
+
+@pytest.mark.parametrize(
+    ("tex", "signs"),
+    [
+        (r"1 / \sqrt{d_k}", "1/√dk"),
+        ("1 / d_k", "1/dk"),
+        (r"\sqrt{2 \ln n}", "√(2 ln n)"),
+        (r"\frac{a + b}{2}", "(a + b)/2"),
+        (r"d_k^{-1/4}", "dk−1/4"),
+        (r"q \cdot k", "q·k"),
+        (r"a = -b", "a = −b"),
+        (r"\hat V", "V\N{COMBINING CIRCUMFLEX ACCENT}"),
+        (r"\operatorname{Var} W_q", "Var Wq"),
+        (r"a < b", "a < b"),
+        (r"d_k = \value{n}", "dk = <64>"),
+    ],
+)
+def test_formula_in_a_line_is_text_that_keeps_root_and_fraction(tex, signs):
+    html = inline(tex, {"n": "<64>"})
+    assert ET.fromstring(html).attrib == {"class": "math"}
+    assert "".join(ET.fromstring(html).itertext()) == signs
+
+
+def test_letters_are_slanted_and_indices_lowered():
+    assert inline(r"\sqrt{d_k}") == '<span class="math">√<i>d</i><sub><i>k</i></sub></span>'
+    assert inline(r"p_j^2") == '<span class="math"><i>p</i><sub><i>j</i></sub><sup>2</sup></span>'
+
+
+def test_a_long_formula_may_be_parted():
+    assert 'class="formula"' in inline("a + b + c + d + e + f + g + h + i")
 
 
 def test_value_in_a_formula_is_escaped_and_required():
@@ -110,7 +141,7 @@ def test_words_fill_and_escape_values_but_not_their_own_markup(words):
     text = words("sentence", what="<script>{size}</script> $x$ {{ 7*7 }}", size=3)
     assert text == (
         "The <strong>&lt;script&gt;{size}&lt;/script&gt; $x$ {{ 7*7 }}</strong> of "
-        "<math><msub><mi>d</mi><mi>k</mi></msub></math> is 3."
+        '<span class="math"><i>d</i><sub><i>k</i></sub></span> is 3.'
     )
 
 
@@ -120,7 +151,7 @@ def test_words_take_markup_as_it_is_and_constants_where_no_value_is_given(words)
 
 
 def test_words_put_values_into_formulas(words):
-    assert "<mn>64</mn>" in words("formula", d_k="64")
+    assert "= 64</span>" in words("formula", d_k="64")
 
 
 def test_words_number_their_references(words):
@@ -153,19 +184,22 @@ def test_plain_words_refuse_markup(words):
             words.plain(key, what="x")
 
 
+X = '<span class="math">x</span>'
+
+
 def test_formula_keeps_its_comma_on_the_line():
-    assert glued(Markup("a <math>x</math>, b")) == 'a <span class="together"><math>x</math>,</span> b'
-    assert glued(Markup("a (<math>x</math>) b")) == 'a <span class="together">(<math>x</math>)</span> b'
-    assert glued(Markup("a <math>x</math> b")) == "a <math>x</math> b"
-    assert glued(Markup("<b><math>x</math></b>")) == "<b><math>x</math></b>"
+    assert glued(Markup(f"a {X}, b")) == f'a <span class="together">{X},</span> b'
+    assert glued(Markup(f"a ({X}) b")) == f'a <span class="together">({X})</span> b'
+    assert glued(Markup(f"a {X} b")) == f"a {X} b"
+    assert glued(Markup(f"<b>{X}</b>")) == f"<b>{X}</b>"
 
 
 def test_formula_in_chinese_keeps_its_marks_on_the_line_and_no_more():
     assert glued(Markup("a 95 % interval, 6(1) %, not all %")) == "a 95\u00a0% interval, 6(1)\u00a0%, not all %"
-    assert glued(Markup("在<math>x</math>处，乙")) == "在<math>x</math>处，乙"
-    assert glued(Markup("在 <math>x</math>，因此")) == '在 <span class="together"><math>x</math>，</span>因此'
-    assert glued(Markup("宽头（<math>x</math>，甲")) == '宽头<span class="together">（<math>x</math>，</span>甲'
-    assert glued(Markup("甲，<math>x</math>。")) == '甲，<span class="together"><math>x</math>。</span>'
+    assert glued(Markup(f"在{X}处，乙")) == f"在{X}处，乙"
+    assert glued(Markup(f"在 {X}，因此")) == f'在 <span class="together">{X}，</span>因此'
+    assert glued(Markup(f"宽头（{X}，甲")) == f'宽头<span class="together">（{X}，</span>甲'
+    assert glued(Markup(f"甲，{X}。")) == f'甲，<span class="together">{X}。</span>'
 
 
 @pytest.mark.parametrize(
@@ -173,17 +207,17 @@ def test_formula_in_chinese_keeps_its_marks_on_the_line_and_no_more():
     [("d_k = 64", 1), ("√d_k", 1), ("1/√d_k", 1), ("Var(q·k) = c·d_k^a", 2), ("d_k²", 1), ("n_d_k", 0), ("d_keys", 0)],
 )
 def test_prose_sets_symbols_as_formulas(text, formulas):
-    assert prose(text).count("<math>") == formulas
+    assert prose(text).count('class="math"') == formulas
 
 
 def test_prose_escapes_everything_else():
-    assert prose("<b> & d_k") == Markup("&lt;b&gt; &amp; ") + mathml("d_k")
+    assert prose("<b> & d_k") == Markup("&lt;b&gt; &amp; ") + inline("d_k")
     assert prose("a < b") == "a &lt; b"
 
 
 def test_scale_rules_are_formulas_and_unknown_ones_literal():
-    assert shape(rendering.scale_rule("1/sqrt(d_k)"))[-1] == ("msqrt", ("mrow", ("msub", ("mi", "d"), ("mi", "k"))))
-    assert shape(rendering.scale_rule("none")) == ("mrow", ("mn", "1"))
+    assert rendering.scale_rule("1/sqrt(d_k)") == inline(r"1 / \sqrt{d_k}")
+    assert rendering.scale_rule("none") == '<span class="math">1</span>'
     assert rendering.scale_rule("<i>") == "&lt;i&gt;"
 
 
@@ -191,9 +225,9 @@ def test_every_known_scale_rule_has_a_formula_and_is_shown_by_it_where_it_depend
     from sqrtdk.variants import scalings
 
     for name, rule in scalings.SCALINGS.items():
-        assert mathml(rule.formula).startswith("<math>")
+        assert inline(rule.formula).startswith("<span")
         assert (
-            rendering.scale_rule(name).startswith("<math>") or rule.parameters or rule.kind != "rule" or not rule.factor
+            rendering.scale_rule(name).startswith("<span") or rule.parameters or rule.kind != "rule" or not rule.factor
         )
     assert rendering.scale_rule("ssmax(s=1)") == "ssmax(s=1)"
 
@@ -229,6 +263,7 @@ def sources(template: str) -> dict[str, str]:
         "template.html.jinja": template,
         "words/en/page.yaml": "hello: Hello {name}",
         "formulas.yaml": "first: 'a'",
+        "code.yaml": "first: a",
         "references.bib": BIB,
         "styles.css": "p > b { color: red }",
         "script.js": "x < 1 && y",
@@ -255,7 +290,7 @@ def test_missing_source_is_named(name):
         rendering.render(given, "en", {}, {})
 
 
-_PARTS = ("id", "number", "part", "topic", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
+_PARTS = ("id", "number", "part", "topic", "title", "caption", "alt", "reading", "caveat", "inputs")
 RECORD = {name: name for name in _PARTS}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/></svg>'
 
@@ -264,7 +299,7 @@ FILES = {"svg": SVG, "csv": "a,b\n1,2\n3,4\n", "bib": "@misc{x}", "tex": "x"}
 
 
 def test_figure_has_ids_of_its_own_and_its_rows_are_counted():
-    shown = rendering.figure(RECORD | {"id": "x"}, FILES, "figures", inline.Sheet())
+    shown = rendering.figure(RECORD | {"id": "x"}, FILES, "figures", drawings.Sheet())
     assert 'id="fig-x-title"' in shown["svg"]
     assert shown["path"] == "figures/fig-x"
     assert shown["rows"] == 2
@@ -274,7 +309,7 @@ def test_figure_has_ids_of_its_own_and_its_rows_are_counted():
 def test_figure_without_one_of_its_words_is_refused(name):
     record = {key: value for key, value in RECORD.items() if key != name}
     with pytest.raises(MissingPart, match=name):
-        rendering.figure(record, FILES, "figures", inline.Sheet())
+        rendering.figure(record, FILES, "figures", drawings.Sheet())
 
 
 LISTS = {"lists": {"comma": ", ", "semicolon": "; ", "last": " and ", "nothing": "none"}}
@@ -300,13 +335,13 @@ def test_values_are_joined_and_spelled_by_the_language(items, kind, spelled):
 def test_phrases_are_spelled_by_the_language_and_their_symbols_set_as_formulas():
     tree = {"all": "<b>{x}</b>", "plain": "{x}", "phrases": {"too few d_k: {n}": "太少 d_k：{n}", "Title": "题目"}}
     say = Words(tree)
-    together = f'太少 <span class="together">{mathml("d_k")}：</span>3'
+    together = f'太少 <span class="together">{inline("d_k")}：</span>3'
     assert say("all", x=Phrase("too few d_k: 3")) == f"<b>{together}</b>"
     assert say.plain("plain", x=Phrase("too few d_k: 3")) == "太少 d_k：3"
     assert say.spell(Phrase("too few d_k: <")) == together.replace("3", "&lt;")
     assert (say.phrase("Title"), say.phrase("<Other>")) == ("题目", "<Other>")
     assert say.spell(Phrase("a new <reason>")) == Markup("a new &lt;reason&gt;")
-    assert Words({"phrases": {}}).spell(Phrase("q·k & so")) == mathml(r"q \cdot k") + Markup(" &amp; so")
+    assert Words({"phrases": {}}).spell(Phrase("q·k & so")) == inline(r"q \cdot k") + Markup(" &amp; so")
 
 
 def test_words_of_several_files_are_one_tree_and_no_key_stands_twice():
@@ -335,18 +370,3 @@ def test_a_packed_text_is_the_same_at_any_time_and_can_be_unpacked(monkeypatch):
 def test_policy_hash_is_the_one_that_browsers_compute():
     # The example of the Content Security Policy specification (level 3, section 2.3.1).
     assert rendering.policy_hash("alert('Hello, world.');") == "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
-
-
-@pytest.mark.parametrize(
-    ("html", "name"),
-    [
-        (mathml(r"c = 1 / \sqrt{d_k}"), "c=1/√d_k"),
-        (mathml(r"\sum_j p_j^2"), "∑_jp_j^2"),
-        (mathml(r"\frac{1}{d}"), "1/d"),
-        (mathml(r"\mathrm{Var} \, S"), "Var S"),
-    ],
-)
-def test_a_formula_that_stands_alone_has_a_name_in_plain_signs(html, name):
-    assert labelled(html) == str(html).replace("<math>", f'<math aria-label="{name}">')
-    assert labelled(Markup("Norm ") + html) == Markup("Norm ") + html
-    assert labelled(Markup("plain")) == "plain"

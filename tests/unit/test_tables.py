@@ -312,7 +312,7 @@ def test_report_has_its_tables_in_order():
         "alternatives": synthetic_alternatives.table(),
     }
     found = contents.result_tables(frames, EVERY, Setting("gaussian", 64, 64, "1/sqrt(d_k)", "none"))
-    order = ["families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients"]
+    order = ["contrast", "families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients"]
     order += ["three_numbers", "before_after", "tiny_gradients", "scale_rules", "mistakes", "normalisers"]
     order += ["linear_attention", "initialisation", "normalisation", "rounding", "real_heads"]
     order += ["audit", "audit_all"]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import synthetic_training as synthetic
 
-from sqrtdk.report import training_answers as answers
+from sqrtdk.report.tables import training as tables_of
 from sqrtdk.results.described import columns
 from sqrtdk.training import cells, comparisons, growth, summary, windows
 from sqrtdk.training.comparisons import decide
@@ -348,81 +348,14 @@ def test_transfer_says_how_the_largest_usable_rate_moves():
 # ---- the words -------------------------------------------------------------------------------------------------------
 
 
-def sentences(tables):
-    follows = {figure: [one.key for one in found] for figure, found in answers.follows(tables).items()}
-    return [one.key for one in answers.headline(tables)], follows
-
-
-def test_sentences_turn_with_the_numbers():
-    tables = synthetic.tables()
-    headline, follows = sentences(tables)
-    slower = tables["training_verdicts"].set_index(["scaling", "d_k", "comparison"])["verdict"]["none", 64, "speed"]
-    assert slower in ("no difference", "undecided")
-    word = "same" if slower == "no difference" else "undecided"
-    assert headline == [f"answer.training.best.{word}", "answer.training.window.open", "answer.training.mup.same"]
-    assert follows["training-telemetry"] == ["follows.training.gradient.larger", "follows.training.start"]
-    assert "follows.training.transfer.scaled.undecided" in follows["training-curves"]
-    assert "follows.training.transfer.plain.undecided" in follows["training-curves"]
-    for word, verdict in (("hurts", "hurts"), ("helps", "helps"), ("undecided", "undecided")):
-        turned = tables["training_verdicts"].copy()
-        turned.loc[turned["comparison"] == "speed", "verdict"] = verdict
-        found = sentences(tables | {"training_verdicts": turned})[0]
-        assert found[::2] == [f"answer.training.best.{word}", f"answer.training.mup.{word}"]
-        # What one measure says and another denies is not decided.
-        turned.loc[turned["comparison"] == "loss", "verdict"] = "helps" if word == "hurts" else "hurts"
-        found = sentences(tables | {"training_verdicts": turned})[0]
-        assert found[0] == f"answer.training.best.{'hurts' if word == 'undecided' else 'undecided'}"
-    reversed_ = tables["training_summary"].copy()
-    plain = reversed_["scaling"] == "none"
-    for name in ("gradient", "gradient_low", "gradient_high"):
-        reversed_.loc[plain, name] /= 1e6
-    assert sentences(tables | {"training_summary": reversed_})[1]["training-telemetry"] == [
-        "follows.training.gradient.smaller",
-        "follows.training.start",
-    ]
-
-
-def test_every_task_of_the_run_is_spoken_of():
-    tables = synthetic.tables(experiments=(("recall", "recall", "adam"), ("induction", "induction", "adam")))
-    found = answers.headline(tables)
-    assert [one.values["task"] for one in found if "mup" in one.key] == ["recall", "induction"]
-
-
-def test_transfers_say_why_they_are_not_known():
-    tables = synthetic.tables()
-    lost = tables["training_transfer"].assign(shift=np.nan)
-    table = tables["training_summary"]
-
-    def said(found):
-        given = tables | {"training_summary": found, "training_transfer": lost}
-        return {one.key.rpartition(".")[2]: list(one.values["where"].items) for one in answers.transfers(given)}
-
-    assert said(table.assign(open_above=False)) == {"unsure": [16, 256]}
-    assert said(table.assign(open_above=table["d_k"] == 256)) == {"beyond": [256]}
-    nowhere = table.assign(rate_ceiling=table["rate_ceiling"].mask(table["d_k"] == 16), open_above=table["d_k"] == 256)
-    assert said(nowhere) == {"nowhere": [16]}
-
-
-@pytest.mark.parametrize(("rules", "word"), [(["none"], "plain"), (["1/sqrt(d_k)"], "scaled"), (None, "both")])
-def test_windows_that_exist_at_no_rate_are_named(rules, word):
-    tables = synthetic.tables()
-    table = tables["training_summary"]
-    gone = table["scaling"].isin(rules or table["scaling"])
-    found = answers.headline(tables | {"training_summary": table.assign(rate_ceiling=table["rate_ceiling"].mask(gone))})
-    assert f"answer.training.nowhere.{word}" in [one.key for one in found]
-
-
-def test_a_run_without_training_says_so():
+def test_a_run_without_training_has_no_table():
     empty = {name: table.iloc[:0] for name, table in synthetic.tables().items()}
-    headline, follows = sentences(empty)
-    assert headline == ["answer.training.none"]
-    assert follows == {"training-curves": [], "training-telemetry": []}
-    assert answers.report_tables(empty, {}) == []
+    assert tables_of.report_tables(empty, {}) == []
 
 
 def test_the_table_holds_every_comparison():
     tables = synthetic.tables()
-    (table,) = answers.report_tables(tables, {})
+    (table,) = tables_of.report_tables(tables, {})
     assert len(table.rows) == 6
     first = table.rows[0]
     verdicts = tables["training_verdicts"].query("scaling == 'none' and d_k == 16")["verdict"]
@@ -436,7 +369,7 @@ def shipped():
 
 def test_the_table_of_halves_spells_each_combination_and_its_verdict():
     tables = shipped()
-    found = {table.key: table for table in answers.report_tables(tables, tables)}
+    found = {table.key: table for table in tables_of.report_tables(tables, tables)}
     assert list(found) == ["training", "start_rate", "training_growth", "training_shipped"]
     halves = found["start_rate"]
     assert len(halves.rows) == 2 * 3
@@ -455,13 +388,13 @@ def test_the_table_of_halves_spells_each_combination_and_its_verdict():
 
 def test_the_table_of_growth_leaves_out_what_is_not_bounded():
     tables = shipped()
-    table = {one.key: one for one in answers.report_tables(tables, tables)}["training_growth"]
+    table = {one.key: one for one in tables_of.report_tables(tables, tables)}["training_growth"]
     frame = tables["training_growth"]
     assert frame["exponent"].isna().sum() > 0 or len(table.rows) == len(frame)
     assert len(table.rows) == frame["exponent"].notna().sum() > 0
     without = frame.assign(exponent=np.nan)
     assert "training_growth" not in {
-        t.key for t in answers.report_tables(tables, tables | {"training_growth": without})
+        t.key for t in tables_of.report_tables(tables, tables | {"training_growth": without})
     }
 
 

@@ -7,7 +7,6 @@ import synthetic_results as synthetic
 from figure_cases import describe
 
 from sqrtdk.figures.catalogue import load
-from sqrtdk.report import explore
 from sqrtdk.studies import typical_rows
 from sqrtdk.words import numbers
 
@@ -63,40 +62,6 @@ def test_effort_sets_the_number_of_rows_between_bounds():
     assert set(table((4,), (64,), n_logits=10)["n_rows"]) == {typical_rows.MIN_ROWS}
     assert set(table((4,), (64,), n_logits=64_000)["n_rows"]) == {1000}
     assert set(table((4,), (2,), n_logits=10**6)["n_rows"]) == {typical_rows.MAX_ROWS}
-
-
-# ---- the panel of the page -------------------------------------------------------------------------------------------
-
-
-def cells(panel: dict) -> list[tuple]:
-    return [(d, n, rule) for d in panel["d_k"] for n in panel["n_keys"] for rule in panel["scalings"]]
-
-
-def test_the_panel_holds_every_cell_as_the_tables_do():
-    frames = synthetic.frames()
-    panel = explore.panel(frames, "gaussian")
-    rows, measured = frames["typical_rows"], frames["softmax_saturation"]
-    assert len(cells(panel)) == len(rows[rows["first_rank"] == 1])
-    for number, (d_k, n, rule) in enumerate(cells(panel)):
-        cell = rows[(rows["d_k"] == d_k) & (rows["n_keys"] == n) & (rows["scaling"] == rule)]
-        top = cell[cell["last_rank"] <= 16]
-        shown = panel["weights"][number]
-        assert shown == pytest.approx(top["estimate"].head(len(shown)).tolist(), rel=6e-3)
-        assert all(top["estimate"].iloc[len(shown) :] < explore.LEAST)
-        assert panel["largest"][number] == numbers.with_error(top["estimate"].iloc[0], top["se"].iloc[0])
-        assert bool(panel["rest"][number]) == (n > 16)
-        row = measured.query("ensemble == 'gaussian' and d_k == @d_k and n_keys == @n and scaling == @rule")
-        row = row[row["measure"] == "entropy"]
-        spelled = numbers.with_error(row["estimate"].iloc[0], row["se"].iloc[0]) if len(row) else ""
-        assert panel["measures"][number][list(explore.MEASURES).index("entropy")] == spelled
-
-
-def test_the_panel_starts_near_the_question_and_may_be_absent():
-    frames = synthetic.frames()
-    assert explore.panel(frames, "gaussian")["start"] == [64, 64, "none"]
-    assert explore.panel(frames | {"typical_rows": frames["typical_rows"].iloc[:0]}, "gaussian") is None
-    other = explore.panel(frames, "not simulated")
-    assert set(sum(other["measures"], [])) == {""}
 
 
 # ---- the figure ------------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ rule publish_figures:
         drawn=DRAWN,
         words=WORDS,
         provenance="results/provenance.json",
+        citation=SOURCE / "CITATION.cff",
     output:
         PUBLISHED.values(),
         captions=CAPTIONS.values(),
@@ -72,4 +73,4 @@ rule publish_figures:
         "give the figures their words and metadata"
     shell:
         "python {input.script[0]:q} --drawn {input.drawn:q} --words {input.words:q} --language {params.language:q}"
-        " --run-record {input.provenance:q} --output {output.manifest:q} > {log:q} 2>&1"
+        " --run-record {input.provenance:q} --citation {input.citation:q} --output {output.manifest:q} > {log:q} 2>&1"

@@ -55,6 +55,7 @@ rule render_report:
         figures=FIGURE_FILES,
         shipped_training=SHIPPED_TRAINING,
         provenance="results/provenance.json",
+        citation=SOURCE / "CITATION.cff",
         tables=TABLES,
     output:
         report=citable("results/report.html", "Report", SOURCE / "workflow/report/report.rst", file="report.html"),
@@ -74,7 +75,7 @@ rule render_report:
     shell:
         "python {input.script[0]:q} --figures {input.figures:q} --results {input.tables:q}"
         " --shipped-training {input.shipped_training:q}"
-        " --provenance {input.provenance:q} --title {params.title:q}"
+        " --provenance {input.provenance:q} --citation {input.citation:q} --title {params.title:q}"
         " --language {params.language:q} --sources {input.sources:q} --output {output.report:q} > {log:q} 2>&1"
 
 

@@ -30,7 +30,7 @@ def moments(frame: pd.DataFrame) -> list[Sentence]:
     """Say whether the standard errors can be trusted: the share of exact values within 1.96 of them, and the worst."""
     found = scores(frame)
     if not found:
-        return [Sentence("answer.calibration.none")]
+        return [Sentence("calibration.none")]
     share = sum(z <= NORMAL for z in found) / len(found)
     # One cell's quantities share their draws, so the binomial error counts cells.
     nominal = shares.is_nominal(share, len(simulated(frame)), DISTINCT)
@@ -41,7 +41,7 @@ def moments(frame: pd.DataFrame) -> list[Sentence]:
         "covered": numbers.significant(NORMAL),
     }
     verdict = "poor" if not nominal else "far" if max(found) > FARTHEST else "good"
-    return [Sentence(f"answer.calibration.{verdict}", values)]
+    return [Sentence(f"calibration.{verdict}", values)]
 
 
 def theory_scores(saturation: pd.DataFrame, gradients: pd.DataFrame) -> tuple[pd.Series, int]:
@@ -50,21 +50,3 @@ def theory_scores(saturation: pd.DataFrame, gradients: pd.DataFrame) -> tuple[pd
     rows = rows[rows["theory"].notna() & (rows["se"] > 0)]
     trusted = rows[truth(rows["trusted"])]
     return ((trusted["estimate"] - trusted["theory"]) / trusted["se"]).abs(), len(rows) - len(trusted)
-
-
-def theory(saturation: pd.DataFrame, gradients: pd.DataFrame) -> list[Sentence]:
-    """Say how far softmax measures and gradients are from exact theory, where their errors are trusted.
-
-    Measures and scale rules of one cell share their rows, so that the share has no simple error of its own.
-    """
-    z, left_out = theory_scores(saturation, gradients)
-    if z.empty:
-        return []
-    values = {
-        "count": numbers.count(len(z)),
-        "share": numbers.percent((z <= NORMAL).mean()),
-        "worst": numbers.significant(z.max(), 2),
-        "covered": numbers.significant(NORMAL),
-        "left_out": numbers.count(left_out),
-    }
-    return [Sentence(f"answer.theory.{'far' if z.max() > FARTHEST else 'good'}", values)]

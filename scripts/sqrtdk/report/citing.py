@@ -3,11 +3,15 @@
 import re
 from collections.abc import Mapping
 
+import yaml
+
 from sqrtdk.report.latex.text import prose as tex
 
 _MARKUP = re.compile(r"[\\*`|_<>]")
 AUTHOR = "{The sqrtdk developers}"
 YEAR = 2026
+DIGITS = 12
+"""Digits of a hash: enough to tell two apart, and short enough for a narrow column."""
 
 
 def figure_inclusion(name: str, title: str, caption: str, frame: Mapping[str, float]) -> str:
@@ -32,18 +36,43 @@ def figure_caption(title: str, caption: str) -> str:
     return f"**{title}**\n\n{caption}\n"
 
 
-def figure_entry(name: str, number: str, title: str, version: str, data_sha256: str) -> str:
-    """Return the BibTeX entry of a figure.
-
-    name: the figure's id, which becomes the key `sqrtdk-<name>`. data_sha256: hash of its CSV file, which says exactly
-    which numbers are shown. No date enters, so that the entry of unchanged data never changes.
-    """
+def entry(key: str, title: str, what: str, note: str, url: str = "") -> str:
+    """Return a BibTeX entry of the project; the address, where there is one, is that of the repository."""
     fields = {
         "title": "{" + tex(title) + "}",
         "author": AUTHOR,
         "year": str(YEAR),
-        "howpublished": tex(f"sqrtdk {version}, figure {number} ({name})"),
-        "note": tex(f"Figure and data: CC BY 4.0. Data SHA-256 {data_sha256}"),
+        "howpublished": tex(what),
+        "note": tex(note),
     }
-    lines = [f"  {key:<12} = {{{value}}}" for key, value in fields.items()]
-    return f"@misc{{sqrtdk-{name},\n" + ",\n".join(lines) + "\n}\n"
+    if url:
+        # An address is no text: neither BibTeX styles nor biber want it escaped.
+        fields["url"] = url
+    lines = [f"  {name:<12} = {{{value}}}" for name, value in fields.items()]
+    return f"@misc{{{key},\n" + ",\n".join(lines) + "\n}\n"
+
+
+def figure_entry(name: str, number: str, title: str, version: str, data_sha256: str, url: str = "") -> str:
+    """Return the BibTeX entry of a figure.
+
+    name: the figure's id, which becomes the key `sqrtdk-<name>`. data_sha256: hash of its CSV file, whose first digits
+    say which numbers are shown. No date enters, so that the entry of unchanged data never changes.
+    """
+    note = f"Figure and data: CC BY 4.0. Data SHA-256 {data_sha256[:DIGITS]}"
+    return entry(f"sqrtdk-{name}", title, f"sqrtdk {version}, figure {number} ({name})", note, url)
+
+
+def plain(title: str, version: str, number: str = "", url: str = "") -> str:
+    """Return a citation in plain text, of a figure or of the whole."""
+    what = f"sqrtdk {version}" + (f", figure {number}" if number else "")
+    return f"{AUTHOR.strip('{}')} ({YEAR}). {title}. {what}." + (f" {url}" if url else "")
+
+
+def in_line(version: str, number: str = "") -> str:
+    """Return a citation short enough to stand in a sentence or below a picture."""
+    return f"(sqrtdk {version}{f', Fig. {number}' if number else ''})"
+
+
+def repository(citation: str) -> str:
+    """Return the address of the repository from the text of CITATION.cff, empty where it names none."""
+    return yaml.safe_load(citation).get("repository-code", "")

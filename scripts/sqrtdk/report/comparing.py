@@ -3,7 +3,6 @@
 import math
 
 from sqrtdk.report.tables.cells import missing
-from sqrtdk.words import numbers
 
 DISTINCT = 3.0
 """Two numbers differ, in the words of the report, when they are more than this many combined standard errors apart."""
@@ -26,18 +25,3 @@ def agreement(value: float, se: float, exact: float) -> str:
     if missing(exact) or missing(se):
         return "alone" if missing(exact) else "unsure"
     return "agrees" if compare(value, se, exact, 0.0) == "level" else "differs"
-
-
-def ratio(value: float, other: float) -> str:
-    """Spell how many times the larger of two numbers is the smaller."""
-    small, large = sorted((abs(value), abs(other)))
-    return "∞" if small == 0 else numbers.significant(large / small, 2)
-
-
-def with_ends(estimate: float, low: float, high: float) -> dict[str, str]:
-    """Spell an estimate and its interval to two digits of the interval's width, for words that say [{low}, {high}]."""
-    values = {"estimate": estimate, "low": low, "high": high}
-    if not math.isfinite(high - low) or high <= low:
-        return {name: numbers.significant(value, 2) for name, value in values.items()}
-    decimals = max(1 - math.floor(math.log10(high - low)), 0)
-    return {name: f"{value:.{decimals}f}" for name, value in values.items()}

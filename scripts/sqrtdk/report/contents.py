@@ -5,19 +5,31 @@ from typing import Any
 import pandas as pd
 
 from sqrtdk.config.rules import specification
-from sqrtdk.report import ledger, training_answers
+from sqrtdk.figures.catalogue import TOPICS
+from sqrtdk.report import key_numbers, ledger
 from sqrtdk.report.article import practice
 from sqrtdk.report.comparing import DISTINCT
+from sqrtdk.report.facts import Facts
 from sqrtdk.report.setting import Setting, choose
-from sqrtdk.report.tables import alternatives, examples, heads, moments, normalisers, rows, start
+from sqrtdk.report.tables import alternatives, examples, heads, moments, normalisers, rows, start, training
 from sqrtdk.report.tables.cells import Table
 from sqrtdk.rows import plan, softmax
 from sqrtdk.sampling import blocks, ensembles, laws
 from sqrtdk.theory import energy_grid
 from sqrtdk.words import numbers
 
-FOLDED = ("real_heads", "audit_all", "training_shipped")
-"""Tables that the page shows on demand, in this order."""
+ATLAS: dict[str, tuple[str, ...]] = {
+    "scores": ("families", "ensembles", "variance_laws", "spread_laws", "mean_laws"),
+    "attention": ("contrast", "saturation", "three_numbers", "before_after"),
+    "gradients": ("gradients", "tiny_gradients"),
+    "factor": ("scale_rules", "normalisers", "linear_attention", "rounding"),
+    "training": ("training", "start_rate", "training_growth", "training_shipped"),
+    "start": ("initialisation", "normalisation"),
+    "heads": ("audit", "real_heads", "audit_all"),
+}
+"""Tables of each topic of the atlas, in their order."""
+ORDER = ("practice", "mistakes", *(key for keys in ATLAS.values() for key in keys), "claims", "claim_checks")
+"""All tables in the order in which they stand on the page."""
 
 
 def specifications(configuration: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -30,31 +42,39 @@ def setting(frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> S
     return choose(frames["moments"], frames["softmax_saturation"], specifications(configuration))
 
 
-def report_tables(
-    frames: dict[str, pd.DataFrame], longer: dict[str, pd.DataFrame], configuration: dict[str, Any], language: str
-) -> dict[str, Table | ledger.Ledger]:
-    """Return the tables of the report by key, in the order of their numbers.
+def facts(frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> Facts:
+    """Return the numbers of a run that texts quote."""
+    return Facts(key_numbers.of_run(frames, setting(frames, configuration)))
 
-    `longer` are the tables of the longer training run that comes with the project. The claims follow the table of the
-    answer; what the page folds away comes last.
+
+def report_tables(
+    frames: dict[str, pd.DataFrame],
+    longer: dict[str, pd.DataFrame],
+    configuration: dict[str, Any],
+    language: str,
+    quoted: Facts,
+) -> dict[str, Table | ledger.Ledger]:
+    """Return the tables of the report by key, in the order of their numbers, which is that of the page.
+
+    `longer` are the tables of the longer training run that comes with the project, `quoted` the numbers of the run.
     """
     specs, at = specifications(configuration), setting(frames, configuration)
     found: tuple[Table | ledger.Ledger, ...] = (
-        rows.contrast(frames, at.ensemble, at.d_k, at.n_keys),
+        practice.practice(frames, at, quoted),
         ledger.ledger(frames["claims"], language),
         ledger.checks(frames["claim_checks"]),
-        practice.practice(frames, longer),
         *result_tables(frames, specs, at),
-        *training_answers.report_tables(frames, longer),
+        *training.report_tables(frames, longer),
     )
-    return {table.key: table for table in sorted(found, key=lambda table: table.key in FOLDED)}
+    return {table.key: table for table in sorted(found, key=lambda table: ORDER.index(table.key)) if table.rows}
 
 
 def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict[str, Any]], at: Setting) -> tuple[Table, ...]:
-    """Return the tables of what was simulated, and of the heads, in their order."""
+    """Return the tables of what was simulated, and of the heads."""
     members = {name: ensembles.build(spec) for name, spec in specs.items()}
     ranges, power = moments.refused(frames), ("power", "exponent")
     return (
+        rows.contrast(frames, at.ensemble, at.d_k, at.n_keys),
         moments.families(frames["moments"], specs, members, at.d_k),
         moments.ensembles(frames["moments"], specs, at.d_k),
         moments.laws(frames["variance_laws"], "variance_laws", power, ("affine_tail", "slope")),
@@ -73,6 +93,18 @@ def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict[str, An
         heads.real_heads(frames["real_heads"]),
         *heads.audit(frames["audit"]),
     )
+
+
+def atlas(figures: list[dict[str, Any]], tables: dict[str, Any]) -> dict[str, dict[str, list[Any]]]:
+    """Return the topics of the atlas with their figures and tables, in their order."""
+    return {
+        topic: {
+            "figures": [one for one in figures if (one["part"], one["topic"]) == ("atlas", topic)],
+            "tables": [tables[key] for key in ATLAS.get(topic, ()) if key in tables],
+        }
+        for topic in TOPICS
+        if topic != "answer"
+    }
 
 
 def constants(configuration: dict[str, Any]) -> dict[str, str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sqrtdk.report import citing
-from sqrtdk.report.latex.text import prose
 
 PACKAGES = (
     "numpy",
@@ -110,15 +109,8 @@ def record(
     }
 
 
-def report_entry(title: str, version: str, record: dict[str, Any]) -> str:
+def report_entry(title: str, version: str, record: dict[str, Any], url: str = "") -> str:
     """Return the BibTeX entry of the report: the configuration and the commit name the run behind its numbers."""
-    configuration, commit = record["configuration_sha256"], record["commit"]
-    fields = {
-        "title": "{" + prose(title) + "}",
-        "author": citing.AUTHOR,
-        "year": str(citing.YEAR),
-        "howpublished": prose(f"sqrtdk {version}"),
-        "note": prose(f"Configuration SHA-256 {configuration}" + (f", commit {commit}" if commit else "")),
-    }
-    lines = [f"  {key:<12} = {{{value}}}" for key, value in fields.items()]
-    return "@misc{sqrtdk-report,\n" + ",\n".join(lines) + "\n}\n"
+    configuration, commit = (record[name][: citing.DIGITS] for name in ("configuration_sha256", "commit"))
+    note = f"Configuration SHA-256 {configuration}" + (f", commit {commit}" if commit else "")
+    return citing.entry("sqrtdk-report", title, f"sqrtdk {version}", note, url)

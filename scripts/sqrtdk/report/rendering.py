@@ -12,10 +12,10 @@ import jinja2
 import yaml
 from markupsafe import Markup, escape
 
-from sqrtdk.figures import inline
+from sqrtdk.figures import inline as drawings
 from sqrtdk.variants import scalings
 from sqrtdk.words import texts as language_words
-from sqrtdk.words.mathml import MissingPart, labelled, mathml, prose
+from sqrtdk.words.mathml import MissingPart, inline, mathml, prose
 
 
 def read_references(bibtex: str) -> dict[str, dict[str, str]]:
@@ -33,7 +33,7 @@ def read_references(bibtex: str) -> dict[str, dict[str, str]]:
 def scale_rule(name: str) -> Markup:
     """Return the factor of a scale rule as a formula where it is one of d_k alone, else the name as it is spelled."""
     formula = scalings.inline_formula(name)
-    return escape(name) if formula is None else mathml(formula)
+    return escape(name) if formula is None else inline(formula)
 
 
 FIGURE_TEXTS = ("svg", "csv", "bib", "tex")
@@ -42,18 +42,18 @@ PREVIEW = 5
 """Rows of a figure's data that the page shows."""
 
 
-def figure(record: Mapping[str, Any], files: Mapping[str, str], folder: str, sheet: inline.Sheet) -> dict[str, Any]:
+def figure(record: Mapping[str, Any], files: Mapping[str, str], folder: str, sheet: drawings.Sheet) -> dict[str, Any]:
     """Return what the page shows of a figure.
 
     record: its words. files: the texts of its files of FIGURE_TEXTS. folder: where they are, relative to the page.
     sheet: the looks that the figures of the page share. The data are packed, with the first rows to read beside them.
     """
-    names = ("id", "number", "part", "topic", "title", "question", "caption", "alt", "reading", "caveat", "inputs")
+    names = ("id", "number", "part", "topic", "title", "caption", "alt", "reading", "caveat", "inputs")
     absent = [name for name in names if name not in record]
     if absent:
         raise MissingPart(f"the figure {record.get('id')} has no {', '.join(absent)}")
     anchor, rows = f"fig-{record['id']}", files["csv"].splitlines()
-    page = inline.svg_for_page(files["svg"], anchor, sheet, record["title"])
+    page = drawings.svg_for_page(files["svg"], anchor, sheet, record["title"])
     return {
         **{name: record[name] for name in names},
         "anchor": anchor,
@@ -93,8 +93,8 @@ def environment(sources: Mapping[str, str]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    jinja.filters |= {"prose": prose, "scale": scale_rule, "labelled": labelled}
-    jinja.globals |= {"rule": scale_rule, "formula": mathml}
+    jinja.filters |= {"prose": prose, "scale": scale_rule}
+    jinja.globals |= {"rule": scale_rule, "formula": inline}
     jinja.globals |= {"json": lambda value: json.dumps(value, ensure_ascii=False)}
     jinja.globals |= {"script_json": script_json, "packed": packed, "policy_hash": policy_hash}
     return jinja
@@ -106,10 +106,10 @@ def render(
     """Return the page made from the report's sources (name -> text) in one language.
 
     `template.html.jinja` is the page, `words/<language>/*.yaml` its words, `formulas.yaml` its displayed formulas,
-    `references.bib` its references, `styles.css` its style, `script.js` its script. `constants` are
-    values that all words may name. Raises MissingPart where one of them or a part of the page is absent.
+    `code.yaml` its code, `references.bib` its references, `styles.css` its style, `script.js` its script. `constants`
+    are values that all words may name. Raises MissingPart where one of them or a part of the page is absent.
     """
-    needed = ("template.html.jinja", "formulas.yaml", "references.bib", "styles.css", "script.js")
+    needed = ("template.html.jinja", "formulas.yaml", "code.yaml", "references.bib", "styles.css", "script.js")
     absent = [name for name in needed if name not in sources]
     if absent:
         raise MissingPart(f"the report's sources have no {', '.join(absent)}")
@@ -119,9 +119,10 @@ def render(
     jinja.globals |= {
         "say": language_words.Words(language_words.tree(sources, language), references, constants),
         "formulas": {
-            name: {"number": number, "math": mathml(text, display=True)}
+            name: {"number": number, "math": mathml(text), "plain": inline(text)}
             for number, (name, text) in enumerate(formulas.items(), start=1)
         },
+        "code": yaml.safe_load(sources["code.yaml"]),
         "references": references,
         "styles": Markup(sources["styles.css"]),
         "script": Markup(sources["script.js"]),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.key_numbers import KeyNumber
+from sqrtdk.report.facts import KeyNumber
 from sqrtdk.report.latex.numbers import record
 from sqrtdk.words.texts import Words
 

@@ -1,19 +1,20 @@
 """A rule held against 1/√d_k in training, as sentences say it: one verdict, and the measures that it rests on."""
 
-import math
 from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.comparing import with_ends
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import at
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Listing, Sentence
+from sqrtdk.words.sentences import Sentence
 
 WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
 """How the words name the verdicts."""
+DECIDED = ("hurts", "helps")
+TEXT, SOLVED = "text", 0.99
+"""The task whose best loss nobody knows, and the share of right answers from which on a task counts as solved."""
 MEASURES = ("loss", "accuracy", "speed")
 """What a verdict on a rule at its best rate rests on."""
 
@@ -21,6 +22,11 @@ MEASURES = ("loss", "accuracy", "speed")
 def optimiser(row: dict[str, Any]) -> Sentence:
     """Return the name of the optimiser of a training run."""
     return Sentence(f"optimisers.{row['optimiser']}")
+
+
+def task(row: dict[str, Any]) -> Sentence:
+    """Return the name of the task of a training run."""
+    return Sentence(f"article.tasks.{row['task']}")
 
 
 def held(
@@ -49,51 +55,50 @@ def verdict(rows: dict[str, dict[str, Any]]) -> str:
 def values(rows: dict[str, dict[str, Any]]) -> dict[str, object]:
     """Return how sentences name the runs, and `compared`, the measures in words."""
     row = next(iter(rows.values()))
-    named = {"task": row["task"], "d_k": str(row["d_k"]), "optimiser": optimiser(row), "seeds": str(row["n_seeds"])}
+    named: dict[str, object] = {"task": task(row), "d_k": str(row["d_k"]), "optimiser": optimiser(row)}
     return named | {"compared": compared(rows)}
 
 
 def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
-    """Spell the measures of a rule beside those of 1/√d_k."""
-    first = next(iter(rows.values()))
-    told: dict[str, object] = {
-        "unit": Sentence(f"article.trained.unit.{'character' if first['task'] == 'text' else 'nats'}")
-    }
-    ends = with_ends(first["estimate"], first["low"], first["high"])
-    told |= {name: text.replace("-", "−") for name, text in ends.items()}
-    told |= {"loss": numbers.significant(first["value"], 2)}
-    told |= {"reference_loss": numbers.significant(first["reference_value"], 2)}
-    if "speed" not in rows:
-        return Sentence("article.trained.same_rate", told)
-    right, speed = rows["accuracy"], rows["speed"]
-    told |= {"accuracy": numbers.percent(right["value"])}
-    told |= {"reference_accuracy": numbers.percent(right["reference_value"])}
-    if not (speed["reached"] == 1 and math.isfinite(speed["estimate"])):
-        return Sentence("article.trained.unreached", told)
-    ends = with_ends(speed["estimate"], speed["low"], speed["high"])
-    return Sentence("article.trained.reached", told | {f"speed{_end(name)}": text for name, text in ends.items()})
+    """Spell the one measure of a rule beside that of 1/√d_k which tells most.
+
+    Losses of text, and where nothing else was compared; right answers where these decide; steps where these do, or
+    where both answer nearly all; else right answers.
+    """
+    if "accuracy" not in rows or next(iter(rows.values()))["task"] == TEXT:
+        return Sentence("article.trained.loss", _both(rows["loss"] if "loss" in rows else next(iter(rows.values()))))
+    right, speed = rows["accuracy"], rows.get("speed")
+    decided = right["verdict"] in DECIDED
+    solved = min(right["value"], right["reference_value"]) >= SOLVED
+    if not decided and speed and speed["reached"] == 1 and (solved or speed["verdict"] in DECIDED):
+        return Sentence("article.trained.speed", {"times": numbers.significant(speed["estimate"], 2)})
+    return Sentence("article.trained.right", {name: numbers.share(right[column]) for name, column in _COLUMNS.items()})
 
 
-def _end(name: str) -> str:
-    return "" if name == "estimate" else f"_{name}"
+_COLUMNS = {"own": "value", "reference": "reference_value"}
+
+
+def _both(row: dict[str, Any]) -> dict[str, str]:
+    return {name: numbers.significant(row[column], 2) for name, column in _COLUMNS.items()}
 
 
 def halves(frame: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
     """Say which half of a repair around a rule makes learning faster at every width: start, rate, either or neither.
 
-    frame: start_rate.csv. Of its first experiment that has the rule; None where there is none.
+    frame: start_rate.csv. Of its first experiment that has the rule; None where there is none. The numbers are those of
+    the width nearest to 64.
     """
     rows = frame[(frame["scaling"] == scaling) & (frame["measure"] == "speed")]
     if rows.empty:
         return None
     rows = rows[rows["experiment"] == rows["experiment"].iloc[0]].sort_values("d_k")
     first = rows.iloc[0].to_dict()
-    told: dict[str, object] = {"task": first["task"], "optimiser": optimiser(first)}
+    d_k = nearest(rows["d_k"], WANTED_D_K)
+    told: dict[str, object] = {"task": task(first), "optimiser": optimiser(first), "d_k": str(d_k)}
     helps = {}
-    for name, arm in (("start", (True, False)), ("rate", (False, True)), ("both", (True, True))):
+    for name, arm in (("start", (True, False)), ("rate", (False, True))):
         found = at(rows, start=arm[0], rate=arm[1])
-        told[name] = Listing(tuple(numbers.significant(value, 2) for value in found["against_neither"]))
+        told[name] = numbers.significant(at(found, d_k=d_k)["against_neither"].iloc[0], 2)
         helps[name] = bool((found["verdict_neither"] == "helps").all())
-    told["widths"] = Listing(tuple(map(str, dict.fromkeys(rows["d_k"]))))
     word = {(True, True): "either", (True, False): "start", (False, True): "rate"}.get((helps["start"], helps["rate"]))
     return Sentence(f"{key}.{word or 'mixed'}", told)

@@ -1,4 +1,8 @@
-"""Formulas: a small subset of TeX to presentation MathML, and plain text with its symbols set as formulas."""
+"""Formulas in a small subset of TeX: displayed ones as presentation MathML, those in a line as plain signs in HTML.
+
+What stands in a line is text with italic letters and indices, so that it reads, copies and breaks as text: a browser
+copies neither root nor fraction of MathML.
+"""
 
 import re
 import xml.etree.ElementTree as ET
@@ -160,17 +164,78 @@ def _space(width: str) -> str:
     return f'<mspace width="{width}"></mspace>'
 
 
-def mathml(tex: str, values: Mapping[str, object] | None = None, display: bool = False) -> Markup:
-    r"""Return a formula written in a small subset of TeX as presentation MathML.
+def mathml(tex: str, values: Mapping[str, object] | None = None) -> Markup:
+    r"""Return a displayed formula written in a small subset of TeX as presentation MathML, its source as annotation.
 
-    `\value{name}` inserts one of `values` as a number. A displayed formula carries its TeX source as an annotation.
-    Raises ValueError for a command that is not known, MissingPart for a value that is not given.
+    `\value{name}` inserts one of `values` as a number. Raises ValueError for a command that is not known, MissingPart
+    for a value that is not given.
     """
     body = _Formula(tex, values or {}).row("")
-    if not display:
-        return Markup(f"<math>{body}</math>")
     source = f'<annotation encoding="application/x-tex">{escape(tex.strip())}</annotation>'
     return Markup(f'<math display="block"><semantics><mrow>{body}</mrow>{source}</semantics></math>')
+
+
+_SPACED = set("+−=<>≤≥≠≈∼→∈×∝±∣")
+_MARKS = {"^": "\N{COMBINING CIRCUMFLEX ACCENT}", "¯": "\N{COMBINING MACRON}", "~": "\N{COMBINING TILDE}"}
+_SHORT = 30
+"""Signs of a formula that no line may part."""
+
+
+def inline(tex: str, values: Mapping[str, object] | None = None) -> Markup:
+    r"""Return a formula as it stands in a line: letters, signs and indices of HTML, `\value{name}` filled in."""
+    html = _row(ET.fromstring(f"<mrow>{_Formula(tex, values or {}).row('')}</mrow>"))
+    signs = re.sub(r"<[^>]*>|&\w+;", "", html)
+    return Markup(f'<span class="{"math" if len(signs) <= _SHORT else "formula"}">{html.strip()}</span>')
+
+
+def _row(row: ET.Element) -> str:
+    pieces = []
+    for place, element in enumerate(row):
+        sign = (element.text or "") if element.tag == "mo" else ""
+        # A sign before which nothing stands, or another sign, belongs to what follows.
+        alone = place == 0 or (row[place - 1].tag == "mo" and (row[place - 1].text or "") not in ")]}|‖")
+        if sign in _SPACED and not (alone and sign in "+−±"):
+            pieces.append(f" {escape(sign)} ")
+        elif sign in (",", ";"):
+            pieces.append(f"{sign} ")
+        else:
+            # A function stands apart from what it follows.
+            apart = (
+                element.tag == "mi" and len(element.text or "") > 1 and "".join(pieces)[-1:] not in ("", " ", "(", "[")
+            )
+            pieces.append(f" {_piece(element)}" if apart else _piece(element))
+    return "".join(pieces)
+
+
+def _piece(element: ET.Element) -> str:
+    children = list(element)
+    if element.tag == "mrow":
+        return _row(element)
+    if element.tag == "mspace":
+        return " "
+    if element.tag == "msqrt":
+        return f"√{_together(children[0])}"
+    if element.tag == "mfrac":
+        return "/".join(map(_together, children))
+    if element.tag == "mover" and element.get("accent"):
+        return _piece(children[0]) + _MARKS[children[1].text or ""]
+    if children:
+        down = {"msub": 1, "munder": 1, "msubsup": 1, "munderover": 1}.get(element.tag)
+        up = {"msup": 1, "mover": 1, "msubsup": 2, "munderover": 2}.get(element.tag)
+        scripts = [f"<sub>{_piece(children[down])}</sub>"] if down else []
+        scripts += [f"<sup>{_piece(children[up])}</sup>"] if up else []
+        return _piece(children[0]) + "".join(scripts)
+    text = (element.text or "").replace("⋅", "·")
+    slanted = element.tag == "mi" and len(text) == 1 and not element.get("mathvariant")
+    return f"<i>{escape(text)}</i>" if slanted else str(escape(text))
+
+
+def _together(element: ET.Element) -> str:
+    """Return what a root or a fraction holds, in brackets where it is more than one thing."""
+    html, inner = _piece(element), element
+    while inner.tag == "mrow" and len(inner) == 1:
+        inner = inner[0]
+    return f"({html})" if inner.tag in ("mrow", "mfrac") and len(inner) > 1 else html
 
 
 _NOT_BEFORE, _NOT_AFTER = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
@@ -179,14 +244,14 @@ _SYMBOLS = re.compile(rf"{_NOT_BEFORE}(?:(?:1/)?√?d_k(?:²|\^[a-z])?|q·k){_NO
 _WIDE = "\u3000-\u9fff\uf900-\uffef"
 _BESIDE_FORMULA = re.compile(
     r'<span class="together">.*?</span>'
-    rf"|([（《「]*[^\s<>{_WIDE}]*)(<math>(?:(?!<math).)*</math>)([^\s<>&{_WIDE}]*[，。；：、！？）》」]*)"
+    rf'|([（《「]*[^\s<>{_WIDE}]*)(<span class="math">.*?</span>)([^\s<>&{_WIDE}]*[，。；：、！？）》」]*)'
 )
 
 
 def prose(text: str) -> Markup:
     """Return plain text as HTML, everything escaped and the symbols q·k, d_k, √d_k, d_k² set as formulas."""
     # Markup's join escapes what is no markup.
-    return glued(Markup("").join([mathml(piece) if is_formula else piece for piece, is_formula in symbols(text)]))
+    return glued(Markup("").join([inline(piece) if is_formula else piece for piece, is_formula in symbols(text)]))
 
 
 def symbols(text: str) -> list[tuple[str, bool]]:
@@ -209,28 +274,3 @@ def glued(html: Markup) -> Markup:
         return f'<span class="together">{match[0]}</span>' if match[1] or match[3] else match[0]
 
     return Markup(_BEFORE_PERCENT.sub("\N{NO-BREAK SPACE}", _BESIDE_FORMULA.sub(join, html)))
-
-
-_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
-_SCRIPTS = {"msub": "_", "munder": "_", "msup": "^", "mfrac": "/"}
-
-
-def labelled(html: Markup) -> Markup:
-    """Give formulas that stand alone a name in plain signs, c=1/√d_k: not every reader speaks MathML.
-
-    HTML with words beside its formulas is returned as it is.
-    """
-    if _MATH.sub("", html).strip():
-        return html
-    named = _MATH.sub(lambda math: f'<math aria-label="{escape(_spoken(ET.fromstring(math[0])))}"{math[0][5:]}', html)
-    return Markup(named)
-
-
-def _spoken(element: ET.Element) -> str:
-    if element.tag == "mspace":
-        return " "
-    parts = [_spoken(child) for child in element if child.tag != "annotation"]
-    if element.tag == "msubsup":
-        return "{}_{}^{}".format(*parts)
-    text = _SCRIPTS.get(element.tag, "").join(parts) or (element.text or "").strip()
-    return f"√{text}" if element.tag == "msqrt" else text

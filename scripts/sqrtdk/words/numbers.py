@@ -151,6 +151,11 @@ def percent(share: float, digits: int = 1) -> str:
     return NOT_AVAILABLE if _missing(share) else _signed(f"{_round(100 * share, -digits):f} %")
 
 
+def share(value: float) -> str:
+    """Spell a share of 1 as a percentage rounded for reading: 0.093 %, 60 %, 99.9 %."""
+    return f"{significant(100 * value, 3 if 0.99 <= value < 1 else 2)} %"
+
+
 def count(number: float) -> str:
     """Spell a count; from ten thousand on with thin spaces between thousands, from 10⁷ on rounded to two digits."""
     if _missing(number):

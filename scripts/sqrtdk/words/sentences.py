@@ -9,7 +9,7 @@ from typing import Any
 class Sentence:
     """A sentence of the report: the key of its words, and the values of its placeholders.
 
-    A value is plain text or a number, a Sentence, a Phrase, or a Listing.
+    A value is plain text or a number, a Sentence, a Phrase, a Quantity, or a Listing.
     """
 
     key: str
@@ -35,6 +35,15 @@ class Phrase:
 
     def __bool__(self) -> bool:
         return bool(self.text)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of the results as a text quotes it: rounded for reading, with its name and its full spelling."""
+
+    text: str
+    name: str
+    full: str
 
 
 def encode(value: object) -> object:

@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 from markupsafe import Markup
 
-from sqrtdk.words.mathml import MissingPart, glued, mathml, prose
+from sqrtdk.words.mathml import MissingPart, glued, inline, prose
 from sqrtdk.words.phrases import Phrases
-from sqrtdk.words.sentences import Listing, Phrase, Sentence
+from sqrtdk.words.sentences import Listing, Phrase, Quantity, Sentence
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Ten times as fast where PyYAML was built with libyaml."""
@@ -112,11 +112,19 @@ class Words:
 
     def formula(self, tex: str, values: Mapping[str, object]) -> Markup:
         """Return a formula as markup, its placeholders filled."""
-        return mathml(tex, values)
+        return inline(tex, values)
 
     def prose(self, text: str) -> Markup:
         """Return plain text as markup, its symbols set as formulas."""
         return prose(text)
+
+    def quantity(self, value: Quantity) -> Markup:
+        """Return a number as a link to its line in the list of numbers, which shows its full spelling."""
+        link, text = (
+            '<a class="fact" href="#number-{}" data-full="{}">{}</a>',
+            value.text.replace(" %", "\N{NO-BREAK SPACE}%"),
+        )
+        return Markup(link).format(value.name, value.full, text)
 
     def finish(self, whole: Any) -> Any:
         """Return a whole text with what no line may part kept together."""
@@ -153,6 +161,8 @@ class Words:
             return self(value.key, **value.values) if markup else self.plain(value.key, **value.values)
         if isinstance(value, Phrase):
             return self.prose(self.phrase(value.text)) if markup else self.phrase(value.text)
+        if isinstance(value, Quantity):
+            return self.quantity(value) if markup else value.text
         if not isinstance(value, Listing):
             return value
         if not value.items:

@@ -1,1 +1,1 @@
-"""The article around the figures: five sentences, the design of the study, questions people ask, what to use when."""
+"""The article: cards and chapters, questions people ask, what to use when, the design of the study."""

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from sqrtdk.report import calibrating
-from sqrtdk.report.article.points import Point, percentage
+from sqrtdk.report.article.points import Point
 from sqrtdk.report.tables.cells import exact
 from sqrtdk.results.picking import simulated, truth
 from sqrtdk.words import numbers
@@ -91,13 +91,13 @@ def _performance(cells: pd.DataFrame, frames: dict[str, pd.DataFrame], configura
         "count": numbers.count(len(errors)),
         "reached": numbers.count(reached.sum()),
         "goal": f"{exact(100 * configuration['precision'], 2)} %",
-        "median": percentage(errors.median()),
-        "largest": percentage(errors.max()),
+        "median": numbers.share(errors.median()),
+        "largest": numbers.share(errors.max()),
     }
     precise = pd.concat([frames["softmax_saturation"]["precise"], frames["gradient_magnitude"]["precise"]]).dropna()
     told = [_said("performance.errors", values)]
     if len(precise):
-        share = truth(precise).mean()
-        rows = {"share": numbers.percent(share, 0), "count": numbers.count(len(precise))}
+        reached_share = truth(precise).mean()
+        rows = {"share": numbers.percent(reached_share, 0), "count": numbers.count(len(precise))}
         told.append(_said("performance.rows", rows))
     return told

@@ -25,10 +25,9 @@ def error(row: dict[str, Any] | None, value: str = "estimate", se: str = "se") -
     return None if row is None or missing(row[value]) else numbers.with_error(row[value], row[se])
 
 
-def extremes(frame: pd.DataFrame, column: str) -> dict[str, str]:
-    """Spell the smallest and the largest number of a column with their errors."""
-    rows = {"low": frame.loc[frame[column].idxmin()], "high": frame.loc[frame[column].idxmax()]}
-    return {name: numbers.with_error(row[column], row[f"{column}_se"]) for name, row in rows.items()}
+def reading(row: dict[str, Any] | None, value: str = "estimate") -> str | None:
+    """Spell the number of a row rounded for reading; None where there is no row or no number."""
+    return None if row is None or missing(row[value]) else numbers.significant(row[value], 2)
 
 
 def models(frame: pd.DataFrame) -> Listing:
@@ -39,8 +38,3 @@ def models(frame: pd.DataFrame) -> Listing:
 def near_one(value: float) -> bool:
     """Say whether a standard deviation of logits counts as 1."""
     return abs(value - 1) <= MARGIN
-
-
-def percentage(share: float, digits: int = 2) -> str:
-    """Spell a share as a percentage with so many significant digits: 0.093 %, 1.1 %."""
-    return f"{numbers.significant(100 * share, digits)} %"

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from sqrtdk.report.key_numbers import KeyNumber
+from sqrtdk.report.facts import KeyNumber
 from sqrtdk.report.latex import text
 from sqrtdk.report.latex.tables import PACKAGES
 from sqrtdk.words import numbers

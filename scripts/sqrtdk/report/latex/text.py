@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqrtdk.words.mathml import LETTERS, OPERATORS, MissingPart, symbols
+from sqrtdk.words.sentences import Quantity
 from sqrtdk.words.texts import Words
 
 _ESCAPED = {
@@ -180,6 +181,9 @@ class TexWords(Words):
 
     def prose(self, text: str) -> Tex:
         return Tex(prose(text))
+
+    def quantity(self, value: Quantity) -> Tex:
+        return Tex(text(value.text))
 
     def finish(self, whole: Any) -> Any:
         return Tex(_joined(whole))
