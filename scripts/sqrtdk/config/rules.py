@@ -146,13 +146,13 @@ def _width_problems(
 def _law_problems(
     path: tuple[Any, ...], raw: Mapping[str, Any], ensemble: ensembles.Ensemble, widths: list[int]
 ) -> list[Problem]:
-    """Find parameters, each in its domain, whose law is beyond what numbers hold; the widest cell tells."""
+    """Find parameters, each in its domain, whose law is beyond what numbers hold; the narrowest cell tells."""
     defined = [width for width in widths if not ensemble.undefined_at(width)]
     try:
         if defined:
-            ensemble.exact(max(defined))
+            ensemble.exact(min(defined))
     except ArithmeticError as error:
-        words = f"the law of q·k at d_k = {max(defined)} is beyond what numbers hold ({error}); less extreme parameters"
+        words = f"the law of q·k at d_k = {min(defined)} is beyond what numbers hold ({error}); less extreme parameters"
         return [Problem(path, raw, words)]
     return []
 
