@@ -105,9 +105,9 @@ def styled(
                 figure = panels.statement(nothing) if table.empty else draw(table, frames)
                 # Smaller type is more room around type of one size: what a module sets in points keeps its proportions.
                 figure.set_size_inches(figure.get_size_inches() * target.room(size))
-                if figure.get_layout_engine() is not None:
+                if (engine := figure.get_layout_engine()) is not None:
                     # Laid out once: every format gets the same places, and saving three files costs one layout.
-                    figure.draw_without_rendering()
+                    engine.execute(figure)
                     figure.set_layout_engine("none")
                 _settle(figure)
                 for holder in (figure, *figure.subfigs):
