@@ -32,7 +32,7 @@ KINDS = {
     ),
     "A scale rule": (1, ("scalings", "variants", "style"), "cube_root or no_name or look"),
     "A claim": (1, ("claims", "claims_page"), "{claim} or Register or rows_are or lines_say or counts"),
-    "A figure": (3, ("figures", "figure_words", "figure_data"), "quartiles or order_of_their"),
+    "A figure": (3, ("figures", "figure_words", "figure_data"), "quartiles or numbered_as_they_stand"),
     "A configuration key": (3, ("config_schema",), ""),
 }
 
