@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Frames = Mapping[str, pd.DataFrame]
     Describe = Callable[[pd.DataFrame, Frames], Description]
 
-PARTS = ("title", "caption", "alt", "reading", "caveat")
+PARTS = ("caption", "alt", "reading", "caveat", "title")
+"""In the order of a Description."""
 SHARED = "shared."
 """Words that several figures use stand under this key; all others stand under `figure-<name>`."""
 
