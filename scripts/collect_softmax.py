@@ -6,7 +6,7 @@ from program import run
 from sqrtdk.results.reading import texts
 from sqrtdk.results.writing import write_table
 from sqrtdk.sampling import ensembles
-from sqrtdk.theory import gaussian_rows, random_energy
+from sqrtdk.theory import concentration, gaussian_rows, random_energy
 from sqrtdk.variants.notation import parse
 
 
@@ -25,13 +25,14 @@ def collect_softmax(
     `theory` are tables of exact averages, named by their number of keys.
     """
     averages = {int(path.stem): random_energy.Interpolated(random_energy.read(path)) for path in theory}
+    concentrations = concentration.tabulate(list(averages)) if exact else {}
     mixtures = {
         (name, d_k): gaussian_rows.mixture(spectrum)
         for name, spec in exact.items()
         for d_k in cells[name]
         if (spectrum := ensembles.build(spec).row_spectrum(d_k))
     }
-    known = {}
+    known, laws = {}, {}
     tables = {"saturation": saturation, "gradients": gradients, "distribution": distribution}
     for kind, output in tables.items():
         rows = []
@@ -43,10 +44,15 @@ def collect_softmax(
                         key = name, d_k, int(row["n_keys"]), row["scaling"]
                         if key not in known:
                             factor = parse(key[3]).factor(d_k, key[2])
-                            known[key] = {}
+                            known[key], laws[key] = {}, {}
                             if factor is not None:
-                                known[key] = gaussian_rows.measures(mixed, key[2], factor, averages[key[2]])
+                                n = key[2]
+                                known[key] = gaussian_rows.measures(mixed, n, factor, averages[n])
+                                known[key] |= gaussian_rows.concentration_of(mixed, factor, concentrations[n])
+                                laws[key] = gaussian_rows.frozen_laws(mixed, n, factor) if n > 1 else {}
                         row["theory"] = known[key].get(row["measure"])
+                    if kind == "saturation":
+                        row["law"] = laws[key].get(row["measure"]) if mixed else None
                     rows.append(row)
         write_table(output, rows)
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sqrtdk.rows import softmax
+from sqrtdk.theory import asymptotics, concentration
 from sqrtdk.theory.random_energy import MAX_SPREAD
 
 NEGLIGIBLE = 1e-12
@@ -119,6 +121,25 @@ def _equal_products(directions: list[Directions]) -> list[list[Directions]]:
 def mean(mixed: Mixture, factor: float, averages_of: AveragesOf, name: str) -> float:
     """Return the mean over queries of one column of `random_energy.Averages` under the scale `factor`."""
     return float(mixed.weight @ averages_of(name, factor * np.sqrt(mixed.variance)))
+
+
+def concentration_of(mixed: Mixture, factor: float, averages_of: AveragesOf) -> dict[str, float]:
+    """Return the exact mean of each of `concentration.NAMES`; none where a row reaches beyond the table."""
+    if factor * math.sqrt(mixed.variance.max()) > MAX_SPREAD:
+        return {}
+    return {name: mean(mixed, factor, averages_of, name) for name in concentration.NAMES}
+
+
+def frozen_laws(mixed: Mixture, n_keys: int, factor: float) -> dict[str, float]:
+    """Return what the law of the frozen phase says of the shares of rows that are saturated, or have no gradient."""
+    m = asymptotics.hazard(n_keys) / (factor * np.sqrt(mixed.variance))
+    uniform = math.sqrt(n_keys - 1) / n_keys
+    shares = {
+        "saturated_share": concentration.saturated_share(m, 1 - softmax.SATURATED_WEIGHT),
+        "vanishing_share": concentration.vanishing_share(m, softmax.VANISHING_NORM),
+        "vanishing_share_relative": concentration.vanishing_share(m, softmax.VANISHING_RELATIVE * uniform),
+    }
+    return {name: float(mixed.weight @ share) for name, share in shares.items()}
 
 
 def measures(mixed: Mixture, n_keys: int, factor: float, averages_of: AveragesOf) -> dict[str, float]:

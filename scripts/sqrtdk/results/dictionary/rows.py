@@ -36,6 +36,11 @@ FILES = {
         ),
         se=BLOCK_SE,
         theory=THEORY,
+        law=number(
+            "for a share of rows, the law of the frozen phase, PD(m, 0) with m = a_n/s, in the mean over queries: 0 "
+            "for s below a_n; off by what n is too small, some 5 % for saturated_share and up to 30 % for "
+            "vanishing_share"
+        ),
         n_rows=N_ROWS,
         n_blocks=N_BLOCKS,
         trusted=truth(
