@@ -57,7 +57,7 @@ def test_the_manifest_lists_figures_in_order_with_all_files_and_their_hashes(dra
         assert {part: record[part] for part in ("number", "title", "caption", "alt")} == {
             part: figure[part] for part in ("number", "title", "caption", "alt")
         }
-        assert record["files"]["csv"]["sha256"] in found[f"fig-{name}.bib"].read_text()
+        assert record["files"]["csv"]["sha256"][:12] in found[f"fig-{name}.bib"].read_text()
         inclusion = found[f"fig-{name}.tex"].read_text()
         assert f"{{fig-{name}.pdf}}" in inclusion
         assert f"\\cite{{sqrtdk-{name}}}" in inclusion
