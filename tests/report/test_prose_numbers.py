@@ -88,7 +88,7 @@ def freezing(tables, data, known: Known) -> None:
 
 
 def saturation(tables, data, known: Known) -> None:
-    known.add(crossings(data[data["panel"] == "max_weight"], "estimate", 0.5, "scaling", "n_keys"))
+    known.add(crossings(data[data["measure"] == "max_weight"], "estimate", 0.5, "scaling", "n_keys"))
 
 
 def jacobian(tables, data, known: Known) -> None:
