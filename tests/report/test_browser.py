@@ -336,7 +336,9 @@ def test_text_of_the_configuration_is_shown_as_it_is(visit, tmp_path):
     assert opened.page.evaluate("document.querySelector('h1').textContent") == HOSTILE.replace("d_k", "dk")
     assert opened.page.evaluate("document.querySelectorAll('img').length") == 0
     assert opened.page.evaluate("document.querySelectorAll('script').length") == 3
-    rows = opened.page.evaluate("[...document.querySelectorAll('#tab-ensembles tbody th')].map(e => e.firstChild.data)")
+    rows = opened.page.evaluate(
+        "[...document.querySelectorAll('#tab-ensembles tbody th')].map(e => e.firstChild.data.trim())"
+    )
     assert rows == list(names)
     text = opened.page.evaluate("document.body.textContent")
     assert text.count("alert(1)") >= 12
