@@ -100,8 +100,10 @@ def jacobian(tables, data, known: Known) -> None:
 
 
 def gradients(tables, data, known: Known) -> None:
-    crossed = tables["gradient_crossovers"].dropna(subset=["d_k_star"])
+    crossed = tables["key_crossovers"].dropna(subset=["d_k_star"])
     known.add_pairs(crossed["d_k_star"], (crossed["ci_high"] - crossed["ci_low"]) / 2 / 1.959963984540054)
+    known.add_pairs(data["ratio"], (data["high"] - data["low"]) / 2 / 1.959963984540054)
+    known.add([tables["gradient_by_keys"]["d_k"].min(), tables["gradient_by_keys"]["d_k"].max(), 1e-3])
 
 
 def planted_key(tables, data, known: Known) -> None:
@@ -147,13 +149,17 @@ def real_heads(tables, data, known: Known) -> None:
 
 
 def calibration(tables, data, known: Known) -> None:
-    from scipy.stats import beta
+    from sqrtdk.results import distances
+    from sqrtdk.statistics.calibration import calibrate
 
-    for _, part in data.groupby("quantity"):
-        inside, n = (part["z"].abs() <= 1.959963984540054).sum(), len(part)
-        low = beta.ppf(0.025, inside, n - inside + 1) if inside else 0.0
-        high = beta.ppf(0.975, inside + 1, n - inside) if inside < n else 1.0
-        known.add([n, inside, inside / n, low, high, part["z"].abs().max()])
+    found = [distances.moments(tables["moments"])]
+    found.append(distances.rows(tables["softmax_saturation"], tables["gradient_magnitude"]))
+    table = pd.concat(found)
+    known.add([len(table), (~table["trusted"]).sum()])
+    for _, part in table.groupby("quantity"):
+        ends = calibrate(part["score"].to_numpy(), part["unit"].to_numpy())
+        known.add([len(part), (part["z"].abs() <= 1.959963984540054).sum(), part["z"].abs().max(), ends.share])
+        known.add([100 * ends.share_low, 100 * ends.share_high, ends.ratio, ends.ratio_low, ends.ratio_high])
 
 
 FOLLOWS = {

@@ -246,6 +246,8 @@ def _crowd() -> dict[str, pd.DataFrame]:
         "variance_laws": variance_laws(table),
         "spread_laws": laws.fit_spread_laws(table, 64),
         "local_exponents": local_laws.local_exponents(table),
+        "softmax_saturation": softmax_saturation(),
+        "gradient_magnitude": gradient_magnitude(),
     }
 
 

@@ -262,15 +262,19 @@ def test_kurtosis_is_read_from_the_numbers():
 
 
 def test_wrong_errors_are_called_wrong():
-    assert "No |z| is above 5." in _reading("calibration")
+    frames = synthetic.frames()
+    alone = {name: frames[name].assign(theory=np.nan) for name in ("softmax_saturation", "gradient_magnitude")}
+    right = _reading("calibration", **alone)
+    assert "No |z| whose error is trusted is above 5." in right
+    assert re.search(r"for the variance [\d.]+ % \(\[[^]]*\] %\) and [\d.]+ \[[^]]*\], as it should be", right)
     moments = synthetic.moments()
     moments["variance_se"] /= 4
-    text = _reading("calibration", moments=moments)
-    assert re.search(r"variance \d+ of 71 within 1.96 \([^)]*\), not what 95 % allows", text)
+    text = _reading("calibration", moments=moments, **alone)
+    assert re.search(r"for the variance [\d.]+ % [^;]*, which honest errors are not", text)
     assert "with |z| above 5: variance of " in text
     moments["variance_se"] *= 4
     moments.loc[0, "mean"] = 1.0
-    assert "1 cell with |z| above 5: mean of Gaussian at d_k = 1" in _reading("calibration", moments=moments)
+    assert "1 cell with |z| above 5: mean of Gaussian at d_k = 1" in _reading("calibration", moments=moments, **alone)
 
 
 def leaves(tree, key: str = "") -> dict[str, str]:

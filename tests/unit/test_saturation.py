@@ -24,7 +24,7 @@ from sqrtdk.variants.notation import VariantError, parse
 RULES = ["none", "1/sqrt(d_k)", "1/d_k"]
 
 GAUSSIAN = ensembles.build({"family": "gaussian"})
-SATURATION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,theory,n_rows,n_blocks,trusted,precise"
+SATURATION_COLUMNS = "ensemble,d_k,n_keys,scaling,measure,estimate,se,theory,n_rows,n_blocks,trusted,precise,law"
 GRADIENT_COLUMNS = (
     "ensemble,d_k,n_keys,scaling,measure,estimate,se,median,median_se,theory,n_rows,n_blocks,trusted,precise"
 )

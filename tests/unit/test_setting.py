@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_results
+from scipy import special
 
 from sqrtdk.report import calibrating
 from sqrtdk.report.comparing import agreement, compare
 from sqrtdk.report.setting import Setting, choose
 from sqrtdk.results.grid import nearest
+from sqrtdk.statistics.estimates import UNSTEADY
 
 SPECS = {"gaussian": {"family": "gaussian"}}
 MOMENTS = synthetic_results.moments()
@@ -106,28 +108,61 @@ def test_setting_without_a_simulation_is_refused():
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_calibration_knows_errors_that_are_too_small():
-    assert keys(calibrating.moments(MOMENTS)) == ["calibration.good"]
+def test_calibration_knows_errors_that_are_too_small_or_too_large():
+    assert keys(calibrating.moments(MOMENTS))[0] == "calibration.moments.good"
     columns = [name for name in MOMENTS if name.endswith("_se")]
-    proud = MOMENTS.assign(**{name: MOMENTS[name] / 3 for name in columns})
-    modest = MOMENTS.assign(**{name: MOMENTS[name] * 30 for name in columns})
-    assert keys(calibrating.moments(proud)) == ["calibration.poor"]
-    # Errors that are far too large cover everything: with this few cells 100 % cannot be told from 95 %.
-    assert calibrating.moments(modest)[0].values["share"] == "100.0 %"
+    for factor in (1 / 3, 3):
+        wrong = MOMENTS.assign(**{name: MOMENTS[name] * factor for name in columns})
+        assert keys(calibrating.moments(wrong))[0] == "calibration.moments.poor"
     exact = [name for name in MOMENTS if name.startswith("exact_")]
     assert keys(calibrating.moments(MOMENTS.assign(**dict.fromkeys(exact, np.nan)))) == ["calibration.none"]
+    few = MOMENTS[MOMENTS["ensemble"] == "gaussian"].head(3)
+    assert keys(calibrating.moments(few))[0] == "calibration.moments.few"
 
 
-def test_calibration_leaves_out_what_is_not_trusted():
-    wild = MOMENTS.assign(excess_kurtosis=MOMENTS["excess_kurtosis"].where(MOMENTS["kurtosis_trusted"], 1e6))
-    assert calibrating.moments(wild)[0].values == calibrating.moments(MOMENTS)[0].values
+def rows_with_theory(distance, trusted=True, measure="entropy"):
+    """Return a row of the table of saturation for each distance, in standard errors, of as many cells."""
+    cells = {"ensemble": "gaussian", "d_k": range(len(distance)), "n_keys": 16, "scaling": "none", "measure": measure}
+    theory = np.linspace(1, 2, len(distance))
+    values = {"estimate": theory + 0.1 * np.array(distance), "se": 0.1, "theory": theory, "n_blocks": 4000}
+    return pd.DataFrame(cells | values | {"trusted": trusted})
 
 
-def test_averages_are_held_against_theory_where_their_errors_are_trusted():
-    rows = pd.DataFrame(
-        {"estimate": [1.0, 1.1, 2.0], "se": 0.1, "theory": [1.05, 1.0, 1.0], "trusted": [True, True, False]}
-    )
-    found, left_out = calibrating.theory_scores(rows, rows.iloc[:0])
-    assert found.tolist() == pytest.approx([0.5, 1.0])
-    assert left_out == 1
-    assert calibrating.theory_scores(rows.assign(theory=np.nan), rows.iloc[:0])[0].empty
+NORMAL_DISTANCES = special.ndtri((np.arange(40) + 0.5) / 40)
+
+
+def test_softmax_is_held_against_theory():
+    rows = rows_with_theory(NORMAL_DISTANCES)
+    none = rows.iloc[:0]
+    (found,) = calibrating.theory(rows, none)
+    assert found.key == "calibration.rows.good"
+    assert found.values["count"] == "40"
+    # The same value under another name, or as the value of another rule, counts once.
+    again = pd.concat([rows, rows.assign(measure="normalised_entropy"), rows.assign(scaling="1/d_k")])
+    assert calibrating.theory(again, none)[0].values == found.values
+    far = rows_with_theory([*NORMAL_DISTANCES[1:], 5.5])
+    assert keys(calibrating.theory(far, none))[0] in ("calibration.rows.far", "calibration.rows.poor")
+    assert keys(calibrating.theory(rows_with_theory(2 * NORMAL_DISTANCES), none)) == ["calibration.rows.poor"]
+    assert calibrating.theory(rows.assign(theory=np.nan), none) == []
+
+
+def test_what_is_flagged_counts_and_is_told_apart():
+    rows = rows_with_theory(NORMAL_DISTANCES, np.arange(40) < 38)
+    found = calibrating.theory(rows, rows.iloc[:0])
+    assert keys(found) == ["calibration.rows.good", "calibration.flagged.rows"]
+    assert found[0].values["count"] == "40"
+    assert float(found[0].values["worst"]) < NORMAL_DISTANCES[-1]
+    assert found[1].values == {"flagged": "2", "extreme": "2.2"}
+
+
+def test_a_kurtosis_whose_error_is_infinite_is_left_out():
+    unknown = ~MOMENTS["kurtosis_trusted"] & (MOMENTS["reason"] != UNSTEADY)
+    wild = MOMENTS.assign(excess_kurtosis=MOMENTS["excess_kurtosis"].where(~unknown, 1e6))
+    assert unknown.any()
+    assert calibrating.moments(wild) == calibrating.moments(MOMENTS)
+
+
+def test_kurtoses_are_judged_by_themselves():
+    proud = MOMENTS.assign(excess_kurtosis_se=MOMENTS["excess_kurtosis_se"] / 3)
+    assert keys(calibrating.moments(MOMENTS)) == ["calibration.moments.good", "calibration.kurtosis.good"]
+    assert keys(calibrating.moments(proud)) == ["calibration.moments.good", "calibration.kurtosis.poor"]

@@ -2,11 +2,8 @@
 
 import pandas as pd
 
-from sqrtdk.report.comparing import DISTINCT
-from sqrtdk.report.tables.moments import z_score
-from sqrtdk.results.picking import simulated, truth
-from sqrtdk.statistics import shares
-from sqrtdk.statistics.intervals import NORMAL
+from sqrtdk.results import distances
+from sqrtdk.statistics import calibration
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
@@ -14,39 +11,40 @@ FARTHEST = 5.0
 """A normal deviate that chance does not reach."""
 
 
-def scores(frame: pd.DataFrame) -> list[float]:
-    """Return the distance of each trusted estimate of the moments from its exact value, in standard errors."""
-    found = []
-    for row in simulated(frame).to_dict("records"):
-        for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
-            if quantity == "excess_kurtosis" and not row["kurtosis_trusted"]:
-                continue
-            z = z_score(row[quantity], row[f"{quantity}_se"], row[f"exact_{quantity}"])
-            found += [] if z is None else [abs(z)]
-    return found
-
-
 def moments(frame: pd.DataFrame) -> list[Sentence]:
-    """Say whether the standard errors can be trusted: the share of exact values within 1.96 of them, and the worst."""
-    found = scores(frame)
-    if not found:
-        return [Sentence("calibration.none")]
-    share = sum(z <= NORMAL for z in found) / len(found)
-    # One cell's quantities share their draws, so the binomial error counts cells.
-    nominal = shares.is_nominal(share, len(simulated(frame)), DISTINCT)
+    """Say whether the standard errors of means and variances can be trusted, and of kurtoses by themselves.
+
+    A kurtosis rests on the rare largest scores, so that its error is too small in runs of few blocks.
+    """
+    table = distances.moments(frame)
+    kurtosis = table["quantity"] == "excess_kurtosis"
+    found = _said("moments", table[~kurtosis]) or [Sentence("calibration.none")]
+    return [*found, *_said("kurtosis", table[kurtosis])]
+
+
+def theory(saturation: pd.DataFrame, gradients: pd.DataFrame) -> list[Sentence]:
+    """Say the same of softmax measures and gradients, which are held against exact theory."""
+    return _said("rows", distances.rows(saturation, gradients))
+
+
+def _said(name: str, table: pd.DataFrame) -> list[Sentence]:
+    """Return how many are covered, by how much the errors are off, the worst, and what is flagged as not trusted."""
+    if table.empty:
+        return []
+    found = calibration.calibrate(table["score"].to_numpy(), table["unit"].to_numpy())
+    trusted, flagged = (table.loc[table["trusted"] == yes, "z"].abs() for yes in (True, False))
+    worst = trusted.max() if len(trusted) else 0.0
     values = {
-        "count": numbers.count(len(found)),
-        "share": numbers.percent(share),
-        "worst": numbers.significant(max(found), 2),
-        "covered": numbers.significant(NORMAL),
+        "count": numbers.count(found.n),
+        "share": numbers.percent(found.share),
+        "interval": numbers.interval(100 * found.share_low, 100 * found.share_high),
+        "ratio": numbers.significant(found.ratio, 3),
+        "ratio_interval": numbers.interval(found.ratio_low, found.ratio_high),
+        "worst": numbers.significant(worst, 2),
     }
-    verdict = "poor" if not nominal else "far" if max(found) > FARTHEST else "good"
-    return [Sentence(f"calibration.{verdict}", values)]
-
-
-def theory_scores(saturation: pd.DataFrame, gradients: pd.DataFrame) -> tuple[pd.Series, int]:
-    """Return the same of averages over rows, and how many are left out because their error is not trusted."""
-    rows = pd.concat([saturation, gradients], ignore_index=True)
-    rows = rows[rows["theory"].notna() & (rows["se"] > 0)]
-    trusted = rows[truth(rows["trusted"])]
-    return ((trusted["estimate"] - trusted["theory"]) / trusted["se"]).abs(), len(rows) - len(trusted)
+    verdict = "few" if not found.enough else "poor" if not found.right else "far" if worst > FARTHEST else "good"
+    sentences = [Sentence(f"calibration.{name}.{verdict}", values)]
+    if len(flagged):
+        said = {"flagged": numbers.count(len(flagged)), "extreme": numbers.significant(flagged.max(), 2)}
+        sentences.append(Sentence(f"calibration.flagged.{name}", said))
+    return sentences

@@ -6,15 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report import calibrating
 from sqrtdk.report.comparing import MARGIN
 from sqrtdk.report.facts import SHARE, KeyNumber, cell, count, said
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.report.tables.cells import missing
+from sqrtdk.results import distances
 from sqrtdk.results.grid import nearest
-from sqrtdk.statistics.intervals import NORMAL
-from sqrtdk.words import numbers
+from sqrtdk.statistics import calibration
 
 
 def of_run(frames: dict[str, pd.DataFrame]) -> Iterator[KeyNumber]:
@@ -181,30 +180,31 @@ def _within_rows(frame: pd.DataFrame) -> Iterator[KeyNumber]:
 
 
 def _trust(frames: dict[str, Any]) -> Iterator[KeyNumber]:
-    scores, left_out = calibrating.scores(frames["moments"]), 0
-    yield from _covered("Moments", scores, "moments.csv")
-    theory, left_out = calibrating.theory_scores(frames["softmax_saturation"], frames["gradient_magnitude"])
+    moments = distances.moments(frames["moments"])
+    kurtosis = moments["quantity"] == "excess_kurtosis"
+    yield from _covered("Moments", moments[~kurtosis], "moments.csv")
+    yield from _covered("Kurtoses", moments[kurtosis], "moments.csv")
+    rows = distances.rows(frames["softmax_saturation"], frames["gradient_magnitude"])
     source = "softmax_saturation.csv and gradient_magnitude.csv"
-    yield from _covered("Rows", theory, source)
-    if len(theory):
-        yield count("RowsNotTrusted", left_out, "trust.left_out", source)
+    yield from _covered("Rows", rows, source)
+    if len(rows):
+        yield count("RowsNotTrusted", int((~rows["trusted"]).sum()), "trust.left_out", source)
 
 
-def _covered(name: str, scores: Any, source: str) -> Iterator[KeyNumber]:
-    if not len(scores):
+def _covered(name: str, table: pd.DataFrame, source: str) -> Iterator[KeyNumber]:
+    if table.empty:
         return
-    calculation = "distances (estimate - exact)/se of all estimates with an exact value and a trusted error"
-    share = sum(score <= NORMAL for score in scores) / len(scores)
-    common: dict[str, Any] = dict(source=source, calculation=calculation, n=len(scores))
-    yield KeyNumber(f"{name}Compared", len(scores), said(f"trust.{name}.count"), **common, unit="count")
-    yield KeyNumber(
-        f"{name}Covered",
-        share,
-        said(f"trust.{name}.share", covered=numbers.significant(NORMAL)),
-        **common,
-        headline=True,
-    )
-    yield KeyNumber(f"{name}Farthest", float(max(scores)), said(f"trust.{name}.worst"), **common)
+    found = calibration.calibrate(table["score"].to_numpy(), table["unit"].to_numpy())
+    calculation = "distances (estimate - exact)/se of all different estimates with an error and an exact value"
+    common: dict[str, Any] = dict(source=source, calculation=calculation, n=found.n)
+    shares: dict[str, Any] = dict(low=found.share_low, high=found.share_high) if found.enough else {}
+    ratios: dict[str, Any] = dict(low=found.ratio_low, high=found.ratio_high) if found.enough else {}
+    yield KeyNumber(f"{name}Compared", found.n, said(f"trust.{name}.count"), **common, unit="count")
+    yield KeyNumber(f"{name}Covered", found.share, said(f"trust.{name}.share"), **shares, **common, headline=True)
+    yield KeyNumber(f"{name}ErrorRatio", found.ratio, said(f"trust.{name}.ratio"), **ratios, **common)
+    if table["trusted"].any():
+        farthest = float(table.loc[table["trusted"], "z"].abs().max())
+        yield KeyNumber(f"{name}Farthest", farthest, said(f"trust.{name}.worst"), **common)
 
 
 def _claims(claims: pd.DataFrame | None) -> Iterator[KeyNumber]:

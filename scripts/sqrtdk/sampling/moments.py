@@ -9,7 +9,7 @@ import numpy as np
 from sqrtdk.sampling import blocks, streams
 from sqrtdk.sampling.ensembles.base import Ensemble, Exact
 from sqrtdk.statistics import quantiles
-from sqrtdk.statistics.estimates import Estimate, bias_corrected, jackknife_skewness
+from sqrtdk.statistics.estimates import UNSTEADY, Estimate, bias_corrected, jackknife_skewness
 
 QUANTILE_SCORES = 2**20
 """Scores kept for the quartiles; the moments use every score."""
@@ -18,7 +18,6 @@ HISTOGRAM_BINS = 640
 HISTOGRAM_SDS = 10.0
 TRUSTED_SKEWNESS = 0.1  # ASSUME an estimate that is less skewed has a symmetric interval
 CONSTANT = "the score has one absolute value, so that its variance is known without error"
-UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"
 
 
 @dataclass(frozen=True)

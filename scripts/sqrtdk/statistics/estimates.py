@@ -13,6 +13,9 @@ import numpy as np
 Statistic = Callable[[np.ndarray], np.ndarray]
 """A smooth function of means: (...) -> (...), or (..., r) -> (...) of r means together."""
 
+UNSTEADY = "the jackknife values of the kurtosis are too skewed for a symmetric interval"
+"""Why an error is flagged by the sample that it is of."""
+
 
 class Estimate(NamedTuple):
     """A number and its standard error."""

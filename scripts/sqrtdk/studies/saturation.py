@@ -247,8 +247,8 @@ def is_nearly_normal(block_means: np.ndarray) -> bool:
 
 def _saturation_row(measure: str, how: str, values: np.ndarray | None) -> dict[str, Any]:
     size = (0, 0) if values is None else (values.size, len(values))
-    # An exact value is joined when the cells are collected.
-    return _in_order(measure, _summary(measure, values, how), {}, *size)
+    # An exact value, and a law, is joined when the cells are collected.
+    return _in_order(measure, _summary(measure, values, how), {}, *size) | {"law": None}
 
 
 def _gradient_row(measure: str, values: np.ndarray) -> dict[str, Any]:

@@ -25,8 +25,13 @@ def card(frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> list
         Point("mechanisms", _mechanisms(cells, frames)),
         Point("estimands", (_said("estimands.text"),)),
         Point("methods", (_methods(cells, configuration),)),
-        Point("performance", (*_performance(cells, frames, configuration), *calibrating.moments(moments))),
+        Point("performance", (*_performance(cells, frames, configuration), *_calibration(frames))),
     ]
+
+
+def _calibration(frames: dict[str, pd.DataFrame]) -> list[Sentence]:
+    rows = calibrating.theory(frames["softmax_saturation"], frames["gradient_magnitude"])
+    return [*calibrating.moments(frames["moments"]), *rows]
 
 
 def _mechanisms(cells: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> tuple[Sentence, ...]:
