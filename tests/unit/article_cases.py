@@ -28,15 +28,8 @@ from sqrtdk.words.sentences import Sentence
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 SPECS = {"gaussian": {"family": "gaussian"}}
-RULES = ("d_v_for_d_k(ratio=2)", "learnable", "qk_norm", "none")
+RULES = ("d_v_for_d_k(ratio=2)", "learnable", "qk_norm", "none", "1/d_k")
 """Rules of the longer training run that the article speaks of."""
-HALVES = {
-    "start": ("helps", "no difference"),
-    "rate": ("undecided", "helps"),
-    "either": ("helps", "helps"),
-    "mixed": ("hurts", "undecided"),
-}
-"""What the smaller start and the smaller rate do alone, by the sentence that says so."""
 TASKS = (("recall", "recall", "adam"), ("induction", "induction", "adam"))
 WORDS_OF_VERDICTS = {"hurts": "hurts", "helps": "helps", "same": "no difference", "undecided": "undecided"}
 ON_THE_PAGE = re.compile(
@@ -95,16 +88,17 @@ def _halves() -> pd.DataFrame:
 
 
 def shipped(word: str = "same") -> dict[str, pd.DataFrame]:
-    """Return the longer training run: its rules with one verdict, or the halves of the repair with theirs."""
+    """Return the longer training run, whose rules have one verdict, and the halves of the repair."""
     rows = _frames()["training_verdicts"]
     rows = rows[rows["scaling"] == "1/d_k"]
     every = pd.concat([rows.assign(scaling=rule) for rule in RULES], ignore_index=True)
     text = every[every["experiment"] == "recall"].assign(task="text", experiment="text", reached=0.5)
     verdict = WORDS_OF_VERDICTS.get(word, "no difference")
-    found = _halves().copy()
-    for half, alone in zip(("start", "rate"), HALVES.get(word, HALVES["mixed"]), strict=True):
-        found.loc[found[half] & (found["start"] != found["rate"]), "verdict_neither"] = alone
-    return {"training_verdicts": pd.concat([every, text]).assign(verdict=verdict), "start_rate": found}
+    return {
+        "training_verdicts": pd.concat([every, text]).assign(verdict=verdict),
+        "training_summary": _frames()["training_summary"],
+        "start_rate": _halves().copy(),
+    }
 
 
 def setting(tables: dict[str, pd.DataFrame]) -> Setting:
@@ -335,8 +329,6 @@ QUESTIONS = {
     "twice.training": verdicts("1/d_k", comparison="same_rate"),
     "qk_norm.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "rules.mup": verdicts("1/d_k"),
-    "rules.halves": dict.fromkeys(HALVES),
-    "fold.halves": dict.fromkeys(HALVES),
     "fold.start": {"same": frames, "other": lambda: spread(2.0, scheme="t5")},
     "layernorm.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},
     "layernorm.heads": {"needed": frames, "redundant": lambda: spread(1.0, scheme="rmsnorm_unscaled")},
@@ -364,8 +356,6 @@ def everything() -> list[Sentence]:
     for changes in CHAPTERS.values():
         found += itertools.chain.from_iterable(said(change()) for change in changes.values())
     found += itertools.chain.from_iterable(answer(family, word) for family, word in cases(QUESTIONS))
-    for word in HALVES:
-        found += said(frames(), shipped(word))
     found += said(changed("training_verdicts", {"value": 0.4}, comparison="accuracy"))
     bare = frames(real_heads=frames()["real_heads"].head(0), training_summary=frames()["training_summary"].head(0))
     for tables_ in (frames(), bare):

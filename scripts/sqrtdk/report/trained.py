@@ -6,7 +6,6 @@ import pandas as pd
 
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.results.grid import nearest
-from sqrtdk.results.picking import at
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
@@ -80,25 +79,3 @@ _COLUMNS = {"own": "value", "reference": "reference_value"}
 
 def _both(row: dict[str, Any]) -> dict[str, str]:
     return {name: numbers.significant(row[column], 2) for name, column in _COLUMNS.items()}
-
-
-def halves(frame: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
-    """Say which half of a repair around a rule makes learning faster at every width: start, rate, either or neither.
-
-    frame: start_rate.csv. Of its first experiment that has the rule; None where there is none. The numbers are those of
-    the width nearest to 64.
-    """
-    rows = frame[(frame["scaling"] == scaling) & (frame["measure"] == "speed")]
-    if rows.empty:
-        return None
-    rows = rows[rows["experiment"] == rows["experiment"].iloc[0]].sort_values("d_k")
-    first = rows.iloc[0].to_dict()
-    d_k = nearest(rows["d_k"], WANTED_D_K)
-    told: dict[str, object] = {"task": task(first), "optimiser": optimiser(first), "d_k": str(d_k)}
-    helps = {}
-    for name, arm in (("start", (True, False)), ("rate", (False, True))):
-        found = at(rows, start=arm[0], rate=arm[1])
-        told[name] = numbers.significant(at(found, d_k=d_k)["against_neither"].iloc[0], 2)
-        helps[name] = bool((found["verdict_neither"] == "helps").all())
-    word = {(True, True): "either", (True, False): "start", (False, True): "rate"}.get((helps["start"], helps["rate"]))
-    return Sentence(f"{key}.{word or 'mixed'}", told)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report import trained
+from sqrtdk.report import longer_runs, trained
 from sqrtdk.report.article.points import Point, models, near_one
 from sqrtdk.report.comparing import MARGIN, agreement, compare
 from sqrtdk.report.facts import Facts
@@ -240,6 +240,7 @@ class Article:
         mup_text = [self.said("factor.match")]
         if rows:
             mup_text.append(self.said(f"factor.mup.{trained.verdict(rows)}", **trained.values(rows)))
+        mup_text += _known(longer_runs.tasks(self.longer["training_verdicts"], "longer.linear", MUP))
         return Chapter("factor", self.said(f"factor.finding.{verdict}", *quoted), (tuple(text), tuple(mup_text)))
 
     # ---- training
@@ -278,9 +279,10 @@ class Article:
         if verdict == "none":
             return Chapter("training", finding, (), caveat=False)
         text = [(self.said("training.setting", steps=self._steps()),), tuple(self._task(*one) for one in self.tasks())]
-        repair = trained.halves(self.longer["start_rate"], "article.chapters.training.halves", "none")
-        last = (self.said("training.convention"), *([repair] if repair else []))
-        return Chapter("training", finding, (*text, last))
+        elsewhere = longer_runs.tasks(self.longer["training_verdicts"], "longer.plain", "none")
+        text.append(_known(elsewhere, longer_runs.rounding(self.longer["training_summary"])))
+        text.append((self.said("training.convention"), *_known(longer_runs.halves(self.longer["start_rate"], "none"))))
+        return Chapter("training", finding, tuple(part for part in text if part))
 
     def _steps(self) -> str:
         steps = sorted(set(self.frames["training_summary"]["steps"].astype(int)))
@@ -377,6 +379,10 @@ class Article:
 
 
 _OF_MEAN = ("estimate", "se")
+
+
+def _known(*sentences: Sentence | None) -> tuple[Sentence, ...]:
+    return tuple(sentence for sentence in sentences if sentence is not None)
 
 
 def _names(quoted: tuple[str, ...]) -> list[str]:

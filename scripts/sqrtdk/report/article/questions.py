@@ -6,13 +6,14 @@ from typing import Any
 
 import pandas as pd
 
+from sqrtdk.report import longer_runs
 from sqrtdk.report.article.points import Point, near_one, reading
 from sqrtdk.report.comparing import compare
 from sqrtdk.report.facts import Facts
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import missing
-from sqrtdk.report.trained import MEASURES, halves, held, values, verdict
+from sqrtdk.report.trained import MEASURES, held, values, verdict
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import find, pick
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
@@ -59,9 +60,7 @@ VARIANTS = {
     "twice.training": _TRAINED,
     "qk_norm.training": _TRAINED,
     "rules.mup": _TRAINED,
-    "rules.halves": ("start", "rate", "either", "mixed"),
     "fold.start": ("same", "other"),
-    "fold.halves": ("start", "rate", "either", "mixed"),
     "layernorm.inputs": ("needed", "redundant"),
     "layernorm.heads": ("needed", "redundant"),
     "precision.error": ("larger", "level", "smaller"),
@@ -175,7 +174,7 @@ class Questions:
             self.quote(f"fold.start.{start}", std="WeightsTFiveStd"),
             _said("fold.rates"),
             _said("fold.power"),
-            halves(self.longer["start_rate"], "article.questions.fold.halves", "none"),
+            longer_runs.halves(self.longer["start_rate"], "none"),
             _said("fold.limits"),
         )
 
@@ -187,7 +186,8 @@ class Questions:
         """Say which other rules train: 1/d_k against the root, and which half of the difference does the work."""
         return _told(
             trained(self.frames["training_verdicts"], "rules.mup", "1/d_k"),
-            halves(self.longer["start_rate"], "article.questions.rules.halves", "1/sqrt(d_k)"),
+            longer_runs.tasks(self.longer["training_verdicts"], "longer.linear", "1/d_k"),
+            longer_runs.halves(self.longer["start_rate"], "1/sqrt(d_k)"),
         )
 
     def layernorm(self) -> tuple[Sentence, ...]:

@@ -1,0 +1,115 @@
+"""What the longer training runs say of a rule in every task and with every optimiser: it may be the opposite."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from sqrtdk.report.setting import WANTED_D_K
+from sqrtdk.report.trained import TEXT, optimiser, task
+from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import at, find
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Listing, Sentence
+
+MIRRORED = "_mirrored"
+"""End of the name of an experiment that holds the models of another, rounded otherwise."""
+ARMS = {"neither": (False, False), "start": (True, False), "rate": (False, True), "both": (True, True)}
+
+
+def tasks(verdicts: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
+    """Say what a rule does against 1/√d_k in each task with each optimiser, over the widths; None where it did not run.
+
+    verdicts: training_verdicts.csv. key: of the words, which have `changes` for a sign that changes, and `alike`.
+    """
+    told, found = [], set()
+    for rows in _each(verdicts[(verdicts["scaling"] == scaling) & verdicts["estimate"].notna()]):
+        measure = _measure(rows)
+        here = rows[rows["comparison"] == measure].sort_values("d_k")
+        found |= set(here["verdict"])
+        told.append(Sentence(f"longer.task.{measure}", _named(here) | _measured(here, measure)))
+    if not told:
+        return None
+    word = "changes" if {"hurts", "helps"} <= found else "alike"
+    return Sentence(f"{key}.{word}", {"tasks": Listing(tuple(told), "semicolon")})
+
+
+def halves(start_rate: pd.DataFrame, scaling: str) -> Sentence | None:
+    """Say which half of a repair does the work in each task with each optimiser, at the width nearest to 64.
+
+    start_rate: start_rate.csv. One half does it where it alone helps at every width of every task, and the other not.
+    """
+    rows, told = start_rate[start_rate["scaling"] == scaling], []
+    helps: dict[str, list[bool]] = {"start": [], "rate": []}
+    for experiment in _each(rows):
+        right = at(experiment, measure="accuracy", start=True, rate=True)
+        measure = "accuracy" if (right["verdict_neither"] == "helps").any() else "speed"
+        here = at(experiment, measure=measure)
+        for half, seen in helps.items():
+            alone = at(here, start=half == "start", rate=half == "rate")
+            seen.append(bool((alone["verdict_neither"] == "helps").all()))
+        here = here[here["d_k"] == nearest(here["d_k"], WANTED_D_K)]
+        told.append(Sentence(f"longer.arms.{measure}", _named(here) | _arms(here, measure)))
+    if not told:
+        return None
+    does = {half for half, seen in helps.items() if all(seen)}
+    alone = len(does) == 1 and not any(any(seen) for half, seen in helps.items() if half not in does)
+    return Sentence(f"longer.halves.{does.pop() if alone else 'depends'}", {"tasks": Listing(tuple(told), "semicolon")})
+
+
+def rounding(summary: pd.DataFrame) -> Sentence | None:
+    """Say where the same models, rounded otherwise, end; None where none were trained so.
+
+    summary: training_summary.csv.
+    """
+    for name in summary.loc[summary["experiment"].str.endswith(MIRRORED), "experiment"]:
+        values: dict[str, object] = {}
+        for word, scaling in (("plain", "none"), ("scaled", "1/sqrt(d_k)")):
+            mirrored = find(summary, experiment=name, scaling=scaling)
+            if mirrored is None:
+                return None
+            usual = find(summary, experiment=name.removesuffix(MIRRORED), scaling=scaling, d_k=mirrored["d_k"])
+            if usual is None:
+                return None
+            values |= {"task": task(usual), "d_k": str(usual["d_k"])}
+            values |= {word: numbers.significant(usual["loss"], 2)}
+            values |= {f"{word}_mirrored": numbers.significant(mirrored["loss"], 2)}
+        return Sentence("longer.rounding", values)
+    return None
+
+
+def _each(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield the rows of the first experiment of each task with each optimiser."""
+    firsts = rows.drop_duplicates(["task", "optimiser"])["experiment"]
+    for name in dict.fromkeys(firsts):
+        yield rows[rows["experiment"] == name]
+
+
+def _named(rows: pd.DataFrame) -> dict[str, object]:
+    first = rows.iloc[0]
+    widths = Listing(tuple(str(width) for width in dict.fromkeys(rows["d_k"])))
+    named: dict[str, object] = {name: of(first.to_dict()) for name, of in (("task", task), ("optimiser", optimiser))}
+    return named | {"widths": widths}
+
+
+def _measure(rows: pd.DataFrame) -> str:
+    """Return what tells most: losses of text; right answers where they decide; else steps."""
+    if (rows["task"] == TEXT).all():
+        return "loss"
+    right = rows.loc[rows["comparison"] == "accuracy", "verdict"]
+    return "accuracy" if right.isin(("hurts", "helps")).any() else "speed"
+
+
+def _measured(rows: pd.DataFrame, measure: str) -> dict[str, object]:
+    if measure == "accuracy":
+        columns = {"values": "value", "references": "reference_value"}
+        return {name: Listing(tuple(map(numbers.percent, rows[column]))) for name, column in columns.items()}
+    spelled = (numbers.significant(value, 2).replace("-", "−") for value in rows["estimate"])
+    return {"values": Listing(tuple(spelled))}
+
+
+def _arms(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
+    arms = {name: at(rows, start=start, rate=rate).iloc[0] for name, (start, rate) in ARMS.items()}
+    if measure == "accuracy":
+        return {name: numbers.percent(row["estimate"]) for name, row in arms.items()}
+    return {name: numbers.significant(row["against_neither"], 2) for name, row in arms.items() if name != "neither"}
