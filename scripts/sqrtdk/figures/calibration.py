@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqrtdk.figures import panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
-from sqrtdk.results import distances
-from sqrtdk.statistics import calibration, intervals
+from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -46,6 +45,8 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def _distances(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     import pandas as pd
+
+    from sqrtdk.results import distances
 
     tables = [distances.moments(frames["moments"])] if len(frames["moments"]) else []
     if len(frames["softmax_saturation"]):
@@ -165,6 +166,8 @@ def _alt(groups: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
 
 def _shares(groups: Mapping[str, pd.DataFrame]) -> Sentence:
     """Say of each quantity how many intervals hold the exact value, and by how much the errors are off."""
+    from sqrtdk.statistics import calibration
+
     parts = []
     for name, part in groups.items():
         found = calibration.calibrate(part["score"].to_numpy(), part["unit"].to_numpy())
