@@ -83,7 +83,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "mean_laws": laws.fit_mean_laws(moments),
         "spread_laws": laws.fit_spread_laws(moments, 64),
         "local_exponents": local_laws.local_exponents(moments),
-        "softmax_saturation": reading.frame("softmax_saturation", rows[0]),
+        "softmax_saturation": reading.frame("softmax_saturation", [row | {"law": None} for row in rows[0]]),
         "gradient_magnitude": reading.frame("gradient_magnitude", rows[1]),
         "gradient_distribution": reading.frame("gradient_distribution", rows[2]),
         **synthetic_vanishing.compared(reading.frame("gradient_magnitude", rows[1])),

@@ -48,6 +48,7 @@ def _rows() -> dict[str, pd.DataFrame]:
         cell = saturation.simulate_cell(normal, d_k, (16, 64), synthetic_results.SCALINGS, 1, "gaussian", n_logits=4000)
         for table, part in zip(found.values(), cell, strict=True):
             table += part
+    found["softmax_saturation"] = [row | {"law": None} for row in found["softmax_saturation"]]
     return {name: reading.frame(name, table) for name, table in found.items()}
 
 
