@@ -97,7 +97,7 @@ def code(name):
 def described(rule):
     """One hash of the columns and types of the tables that a rule reads and writes, for its parameters.
 
-    The program finds them at run time, so that an edit of what a column means starts no job again. The rule is named:
+    The program finds them at run time, so that an edit of what a column means starts no job again. A name is given, since
     Snakemake takes a parameter that is made from `input` or `output` for no reason to run again.
     """
 

@@ -32,6 +32,7 @@ WIDEST = 4096
 FIXED = (
     *("collect_moments", "collect_softmax", "collect_alternatives", "collect_random_energy", "collect_training"),
     *("fit_variance_laws", "map_phases", "sample_attention_maps", "compare_gradients", "summarise_training"),
+    "compare_gradients_by_keys",
     *("audit_heads", "check_claims", "decide_claims", "sample_typical_rows", "sample_one_query"),
     *("write_provenance", "publish_figures", "render_report", "write_latex", "describe_results"),
 )
