@@ -233,7 +233,7 @@
     function show() {
       const d_k = data.d_k[slider.value], z = data.logits[form.elements.keys.value];
       slider.setAttribute("aria-valuetext", `d_k = ${d_k}`);
-      output.textContent = `d_k = ${d_k}`;
+      output.replaceChildren(make("i", {}, "d"), make("sub", {}, "k"), ` = ${d_k}`);
       for (const {rule, drawn, said} of rows) {
         const logits = z.map((one) => one * (rule === "none" ? Math.sqrt(d_k) : 1));
         const weights = softmax(logits);

@@ -223,7 +223,7 @@ def test_the_slider_shows_what_the_results_hold(page, hero, d_k, n_keys):
     slider.fill(str(widths.index(d_k)))
     hero.get_by_role("radio", name=str(n_keys), exact=True).check()
     assert slider.get_attribute("aria-valuetext") == f"d_k = {d_k}"
-    assert hero.locator("output").inner_text() == f"d_k = {d_k}"
+    assert hero.locator("output").inner_text() == f"dk = {d_k}"
     for rule, drawn, said in zip(
         ("none", "1/sqrt(d_k)"), heights(hero), hero.locator(".said").all_inner_texts(), strict=True
     ):
@@ -241,7 +241,7 @@ def test_the_slider_shows_what_the_results_hold(page, hero, d_k, n_keys):
 def test_the_slider_is_worked_by_keys_and_moves_only_the_upper_row(page, hero):
     before = heights(hero)
     hero.get_by_role("slider").press("End")
-    assert hero.locator("output").inner_text() == "d_k = 4096"
+    assert hero.locator("output").inner_text() == "dk = 4096"
     after = heights(hero)
     assert after[0] != before[0]
     assert after[1] == before[1]
