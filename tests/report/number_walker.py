@@ -50,7 +50,10 @@ def numbers(text: str) -> Iterator[Number]:
 class Prose(HTMLParser):
     """The text of a page by the ids of its sections and figures: paragraphs, captions, and what stands in lists."""
 
-    TEXT, LEFT_OUT = {"p", "figcaption", "dd", "li"}, {"table", "pre", "svg", "script", "style", "nav", "link", "index"}
+    TEXT, LEFT_OUT = (
+        {"p", "figcaption", "dd", "li"},
+        {"table", "pre", "svg", "script", "style", "nav", "link", "index", "cite"},
+    )
     RAISED = {"sub", "sup", "msub", "msup", "msubsup", "munder", "mover", "munderover"}
     VOID = {"meta", "link", "br", "img", "input", "hr", "use", "path", "rect"}
 

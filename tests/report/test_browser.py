@@ -278,7 +278,9 @@ def test_paper_holds_the_article_and_open_folds_and_no_closed_ones(visit, report
     assert len(wanted) > 60
     assert [text for text in wanted if squeeze(text) not in paper] == []
     assert len(folded) > 10
-    assert [text for text in folded if len(text) > 30 and squeeze(text) in paper] == []
+    # What an open part says as well is on paper for that.
+    seen = squeeze(" ".join(wanted))
+    assert [text for text in folded if len(text) > 30 and squeeze(text) in paper and squeeze(text) not in seen] == []
 
 
 def test_the_article_is_printed_on_twenty_sheets_at_most(visit, report):

@@ -58,6 +58,8 @@ def faults(ours: str, other: str) -> list[str]:
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_text_is_translated_with_its_placeholders_formulas_and_tags(language):
     ours, other = words("en"), words(language)
+    # What is drawn is English in the code, and its words in another language stand under that.
+    other = {key: text for key, text in other.items() if not key.startswith("drawn.")}
     assert ours.keys() == other.keys()
     assert {key: found for key in ours if (found := faults(ours[key], other[key]))} == {}
 

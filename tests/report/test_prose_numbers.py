@@ -102,7 +102,8 @@ def jacobian(tables, data, known: Known) -> None:
 def gradients(tables, data, known: Known) -> None:
     crossed = tables["key_crossovers"].dropna(subset=["d_k_star"])
     known.add_pairs(crossed["d_k_star"], (crossed["ci_high"] - crossed["ci_low"]) / 2 / 1.959963984540054)
-    known.add_pairs(data["ratio"], (data["high"] - data["low"]) / 2 / 1.959963984540054)
+    ratios = tables["gradient_by_keys"]
+    known.add_pairs(ratios["ratio"], (ratios["high"] - ratios["low"]) / 2 / 1.959963984540054)
     known.add([tables["gradient_by_keys"]["d_k"].min(), tables["gradient_by_keys"]["d_k"].max(), 1e-3])
 
 
@@ -122,7 +123,7 @@ def alternatives(tables, data, known: Known) -> None:
         known.add(spread[value] / spread["d_k"].map(usual[value]))
     rules = data[data["kind"].isin(["rule", "model", "mistake"])]
     told = spread[spread["exact"].notna() & (spread["se"] > 1e-9)]
-    known.add([rules["variant"].nunique(), len(told)])
+    known.add([rules["variant"].nunique(), data["variant"].nunique(), len(told)])
 
 
 def depth(tables, data, known: Known) -> None:

@@ -145,10 +145,10 @@ def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_pat
     tables = [tmp_path / f"{name}.csv" for name in load(FIGURE).INPUTS]
     example.synthetic_results.write(tmp_path, {name: frames[name] for name in load(FIGURE).INPUTS})
     files = {kind: drawn / f"fig-{FIGURE}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")}
-    draw_figure.draw_figure(FIGURE, tables, "report", {}, **files)
+    own = sorted((ROOT / "report/words" / language).glob("*.yaml"))
+    draw_figure.draw_figure(FIGURE, tables, "report", {}, own, language, **files)
     record = tmp_path / "provenance.json"
     record.write_text(json.dumps({"configuration_sha256": "ab" * 32}), encoding="utf-8")
-    own = sorted((ROOT / "report/words" / language).glob("*.yaml"))
     publish_figures.publish_figures(
         list(files.values()), own, language, record, ROOT / "CITATION.cff", tmp_path / "manifest.json"
     )
