@@ -93,6 +93,8 @@ def test_the_interval_of_a_share_stays_between_0_and_1():
         held.append(low <= truth <= high)
     assert 0.93 < np.mean(held) <= 1
     assert Measured(1.0, 0.01, ends=(0.0, 1.0)).interval() == (pytest.approx(0.9804, abs=1e-4), 1.0)
+    few = results.share(np.arange(10) < 2)
+    assert few.scaled(-1).shifted(1).interval() == pytest.approx([1 - end for end in few.interval()[::-1]])
     assert at_most(results.share(np.arange(n) < 1), 0.1).verdict() == "holds"
     assert at_most(results.share(np.arange(10) < 1), 0.2).verdict() == "undecided"
 
@@ -265,6 +267,43 @@ class TestClaim:
         for value in (1.0, 5.0):
             test = near(Measured(value, 0.01), 1.0, 0.1)
             assert self.decide(lambda results, test=test: Outcome((test,)), opinion=True).verdict == "opinion"
+
+    @pytest.mark.parametrize(
+        ("untested", "value", "verdict", "reason"),
+        [
+            ("part", 1.0, "undecided", "untested_part"),
+            ("part", 5.0, "fails", ""),
+            ("part", 1.1, "undecided", "interval"),
+            ("whole", 1.0, "undecided", "untested"),
+            ("whole", 5.0, "undecided", "untested"),
+        ],
+    )
+    def test_a_part_that_is_untested_leaves_it_undecided_unless_the_other_fails(self, untested, value, verdict, reason):
+        test = Outcome((near(Measured(value, 0.01), 1.0, 0.1),))
+        decision = self.decide(lambda results: test, untested=untested, remark=WORDS["says"])
+        assert (decision.verdict, decision.reason) == (verdict, reason)
+
+    def test_a_condition_of_what_is_untested_in_part_is_undecided_too(self):
+        sides = under(near(Measured(1.0, 0.01), 1.0, 0.1), near(Measured(5.0, 0.01), 1.0, 0.1))
+        words = dict(holds_if=WORDS["says"], not_if=WORDS["says"], remark=WORDS["says"])
+        assert self.decide(lambda results: sides, **words).verdict == "holds_if"
+        assert self.decide(lambda results: sides, untested="part", **words).verdict == "undecided"
+
+    def test_the_other_threshold_refutes_what_is_untested_in_part_and_nothing_else(self):
+        test = Outcome((at_least(Measured(0.5, 0.01), 0.4, 0.6),))
+        for untested, other in (("part", "fails"), ("whole", "undecided")):
+            found = self.decide(lambda results: test, untested=untested, remark=WORDS["says"])
+            assert (found.verdict, found.other_verdict) == ("undecided", other)
+
+    def test_what_is_untested_is_said_in_a_remark_and_no_opinion(self):
+        words = dict(remark=WORDS["says"])
+        for change in (
+            dict(untested="part"),
+            words | dict(untested="all"),
+            words | dict(untested="whole", opinion=True),
+        ):
+            with pytest.raises(ValueError, match="X1"):
+                self.claim(lambda results: None, **change)
 
     def test_words_and_test_agree_on_the_condition(self):
         side = near(Measured(1.0, 0.01), 1.0, 0.1)

@@ -2,8 +2,9 @@
 
 `holds` where the whole interval of the measured statistic lies within the margin, `fails` where it lies wholly outside
 of it, else `undecided`: a weak test proves nothing. `holds_if` where the same statistic is within it under a condition
-and outside of it without. An `opinion` is not decided; what bears on it is measured all the same. Beside each verdict
-stands how far the number is from its threshold, and what another reasonable threshold would make of it.
+and outside of it without. An `opinion` is not decided; what bears on it is measured all the same. What was not measured
+is not decided either: a claim of which a part is untested can fail, but not hold. Beside each verdict stands how far
+the number is from its threshold, and what another reasonable threshold would make of it.
 """
 
 import dataclasses
@@ -24,8 +25,17 @@ KINDS = ("arithmetic", "simulated", "trained", "real")
 """What a test rests on: numbers without chance, random queries and keys, small models trained here, a trained model."""
 SOURCES = ("A", "B")
 NEAR, AT_LEAST, AT_MOST = RELATIONS = ("near", "at_least", "at_most")
-INTERVAL, NO_ERROR, MISSING = REASONS = ("interval", "no_error", "missing")
-"""Why a claim is undecided: an interval across the edge, an estimate without an error, a result that the run lacks."""
+PART, WHOLE = "part", "whole"
+"""What of a claim was not tested: with a part untested what was measured can refute it, else it only bears on it."""
+INTERVAL, NO_ERROR, MISSING, UNTESTED, UNTESTED_PART = REASONS = (
+    "interval",
+    "no_error",
+    "missing",
+    "untested",
+    "untested_part",
+)
+"""Why a claim is undecided: an interval across the edge, an estimate without an error, a result that the run lacks, or
+what it says was not measured, wholly or in part."""
 
 
 class Missing(LookupError):
@@ -68,11 +78,14 @@ class Measured:
 
     def scaled(self, factor: float) -> "Measured":
         """Return this number times one without error."""
-        return dataclasses.replace(self, value=factor * self.value, se=abs(factor) * self.se)
+        value, shift = factor * self.value, factor * self.shift
+        least, most = sorted(factor * end for end in self.ends)
+        return dataclasses.replace(self, value=value, se=abs(factor) * self.se, shift=shift, ends=(least, most))
 
     def shifted(self, by: float) -> "Measured":
         """Return this number plus one without error."""
-        return dataclasses.replace(self, value=self.value + by)
+        least, most = self.ends
+        return dataclasses.replace(self, value=self.value + by, ends=(least + by, most + by))
 
     def minus(self, other: "Measured") -> "Measured":
         """Return the difference to another number, the errors taken as independent."""
@@ -249,6 +262,7 @@ class Claim:
     without it, of tests with two sides. remark: what the test does not reach, or what a reader should see beside it.
     theorem: claims of one name say one thing, which counts once. identity: whether the test follows from definitions,
     so that no data could refute it. evidence: the figure or table that shows it, by its anchor in the report.
+    untested: PART or WHOLE where the project does not measure all that it says; the remark tells what.
     reads: the result tables that the test may read. widespread: whether many other texts say the same, so that a claim
     that does not simply hold is a surprise. test: results -> Outcome, pure; raises Missing.
     """
@@ -267,6 +281,7 @@ class Claim:
     reads: tuple[str, ...]
     widespread: bool = False
     opinion: bool = False
+    untested: str = ""
     test: Callable[["Results"], Outcome]
 
     def __post_init__(self) -> None:
@@ -274,6 +289,10 @@ class Claim:
             raise ValueError(f"{self.id}: source {self.source!r} or kind {self.kind!r} is not known")
         if (self.holds_if is None) != (self.not_if is None):
             raise ValueError(f"{self.id}: a condition needs words for both of its sides")
+        if self.untested and (self.untested not in (PART, WHOLE) or self.remark is None or self.opinion):
+            raise ValueError(
+                f"{self.id}: what is untested is a part or the whole, of no opinion, and its remark says so"
+            )
 
     def decide(self, results: "Results") -> "Decision":
         """Run the test on the results; what they lack makes the claim undecided and says so."""
@@ -283,8 +302,19 @@ class Claim:
             return Decision(self, OPINION if self.opinion else UNDECIDED, None, MISSING, str(error))
         if (outcome.otherwise is None) != (self.holds_if is None):
             raise ValueError(f"{self.id}: the test and the words do not agree on whether there is a condition")
-        verdict = OPINION if self.opinion else outcome.verdict()
-        return Decision(self, verdict, outcome, outcome.undecided_by() if verdict == UNDECIDED else "")
+        verdict, reason = self.judge(outcome)
+        return Decision(self, verdict, outcome, reason)
+
+    def judge(self, outcome: Outcome) -> tuple[str, str]:
+        """Return the verdict that an outcome of the test gives, and the reason for one that is undecided."""
+        if self.opinion:
+            return OPINION, ""
+        if self.untested == WHOLE:
+            return UNDECIDED, UNTESTED
+        verdict = outcome.verdict()
+        if self.untested and verdict in (HOLDS, HOLDS_IF):
+            return UNDECIDED, UNTESTED_PART
+        return verdict, outcome.undecided_by() if verdict == UNDECIDED else ""
 
 
 @dataclass(frozen=True)
@@ -299,8 +329,8 @@ class Decision:
 
     @property
     def other_verdict(self) -> str:
-        """The verdict that the other thresholds would give; that of an opinion, or without a test, is the same."""
-        return self.verdict if self.claim.opinion or self.outcome is None else self.outcome.turned().verdict()
+        """The verdict that the other thresholds would give; without a test it is the same."""
+        return self.verdict if self.outcome is None else self.claim.judge(self.outcome.turned())[0]
 
     @property
     def surprise(self) -> bool:

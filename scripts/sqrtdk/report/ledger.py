@@ -10,7 +10,19 @@ import pandas as pd
 from markupsafe import Markup
 
 from sqrtdk.claims.catalogue import CLAIMS
-from sqrtdk.claims.core import AT_LEAST, AT_MOST, FAILS, HOLDS, HOLDS_IF, MISSING, NEAR, OPINION, SOURCES, UNDECIDED
+from sqrtdk.claims.core import (
+    AT_LEAST,
+    AT_MOST,
+    FAILS,
+    HOLDS,
+    HOLDS_IF,
+    MISSING,
+    NEAR,
+    OPINION,
+    SOURCES,
+    UNDECIDED,
+    UNTESTED,
+)
 from sqrtdk.claims.lookup import GRID
 from sqrtdk.claims.thresholds import ALL
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, plain, text
@@ -102,7 +114,8 @@ def thresholds(language: str) -> tuple[tuple[Markup, str, str, Markup], ...]:
 
 def _line(row: dict[str, Any], language: str) -> Line:
     claim = CLAIMS[row["claim"]]
-    decided = row["verdict"] != OPINION
+    # What only bears on a claim has no value to be expected.
+    decided = row["verdict"] != OPINION and row["reason"] != UNTESTED
     holds_if, not_if = (
         typeset(side.language(language)) if side else Markup() for side in (claim.holds_if, claim.not_if)
     )

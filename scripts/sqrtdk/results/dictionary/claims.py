@@ -60,7 +60,10 @@ FILES = {
         surprise=truth("whether the claim is widely repeated and does not simply hold"),
         instead_of=text("what was asked for where the run has only a neighbouring width or number of keys"),
         shipped=truth("whether the number comes from the training that ships with the project"),
-        reason=text("why it is undecided: `interval` (across the edge of the range), `no_error` or `missing`"),
+        reason=text(
+            "why it is undecided: `interval` (across the edge of the range), `no_error`, `missing`, `untested` (what "
+            "it says was not measured; what was only bears on it) or `untested_part` (what was measured holds)"
+        ),
         missing=text("what the run lacks for the test"),
         longer=truth("whether the shipped training took more steps on the task than that of the run"),
         threshold=text("name of the threshold, a bound or the margin around the expected value"),
