@@ -59,14 +59,6 @@ def _softmax() -> dict[str, pd.DataFrame]:
     }
 
 
-def _crossovers() -> pd.DataFrame:
-    rows = []
-    for n_keys, d_k in ((16, 20.0), (1024, 320.0)):
-        row = dict(ensemble="normal", n_keys=n_keys, measure="jacobian_frobenius", quantity="median", d_k_star=d_k)
-        rows.append(row | dict(ci_low=d_k / 1.1, ci_high=d_k * 1.1, d_k_formula=d_k, reason=np.nan))
-    return pd.DataFrame(rows)
-
-
 def _planted_gradient() -> pd.DataFrame:
     rows = []
     for n_keys, ratio in ((3, 1.5), (64, 1.6)):
@@ -103,7 +95,6 @@ def _frames() -> dict[str, pd.DataFrame]:
         "moments": table,
         "variance_laws": laws.fit_variance_laws(table, 64),
         **_softmax(),
-        "gradient_crossovers": _crossovers(),
         "initialisation": synthetic_start.initialisation(),
         "depth": synthetic_start.depth(),
         "rounding": synthetic_start.rounding(d_k=(64, 1024)),

@@ -2,14 +2,18 @@
 
 from typing import Any
 
-from sqrtdk.claims.core import Measured, Outcome, Test, at_least, at_most, claim, every, near, under
+from sqrtdk.claims.core import Measured, Outcome, Test, at_least, at_most, claim, either, every, near, under
 from sqrtdk.claims.lookup import REFERENCE, Results
+from sqrtdk.claims.runs import Runs
 from sqrtdk.claims.texts import Text
-from sqrtdk.claims.thresholds import CHANGED, CLOSE, NO_LESS, VANISHING, WIDTH
+from sqrtdk.claims.thresholds import CHANGED, CLOSE, NO_LESS, VANISHING
 
 SIZE, N_KEYS = 64, 64
 FEW = 3
 """Keys of the article's own example."""
+MANY = 512
+LARGEST = 0.5
+"""The most that the norm of the Jacobian can be, at two weights of one half."""
 
 
 def _without_over_with(results: Results, measure: str, n_keys: int) -> Measured:
@@ -22,13 +26,13 @@ def _without_over_with(results: Results, measure: str, n_keys: int) -> Measured:
 
 
 @claim(
-    "C11",
+    "C3",
     source="A",
     kind="simulated",
     says=Text(
-        en="Without the scale, above all at initialisation, attention weights are almost one-hot, and gradients "
-        "vanish.",
-        zh="不缩放时，尤其在初始化阶段，注意力权重几乎变成 one-hot，导致梯度消失。",
+        en="After several layers of a deep network the large unscaled scores may push softmax into a region where its "
+        "gradient is extremely flat.",
+        zh="经过若干层前向传播后，这些巨大的值可能会把 softmax 推入梯度极其平缓的区域。",
     ),
     measures=Text(
         en="median over rows of the norm of softmax's Jacobian, without the scale over with it, d_k = 64",
@@ -43,16 +47,47 @@ def _without_over_with(results: Results, measure: str, n_keys: int) -> Measured:
         zh="有 64 个键",
     ),
     remark=Text(
-        en="This is the typical row; the sum over rows, which moves the weights, is C56.",
-        zh="这里说的是典型的一行；决定权重更新的各行之和见 C56。",
+        en="It takes no several layers: this is one, and the spread of unscaled logits is as large in the first layer "
+        "of a stack as in the last.",
+        zh="这与层数无关：这里只有一层；在多层堆叠中，第一层的未缩放 logit 与最后一层同样分散。",
     ),
     evidence="tab-before-after",
     reads=("worked_example",),
-    widespread=True,
 )
-def typical_row(results: Results) -> Outcome:
+def flat_region(results: Results) -> Outcome:
     few, many = (_without_over_with(results, "jacobian_frobenius_median", n) for n in (FEW, N_KEYS))
     return under(at_most(few, VANISHING), at_most(many, VANISHING))
+
+
+@claim(
+    "C11",
+    source="A",
+    kind="trained",
+    says=Text(
+        en="In actual training, above all at initialisation or without the scale, one easily sees where gradients are "
+        "monitored that attention is almost one-hot, and that gradients vanish by that.",
+        zh="在实际训练中，尤其在初始化阶段或没有缩放时，很容易在梯度监控中看到注意力矩阵几乎变成 one-hot，导致梯度消失"
+        "。",
+    ),
+    measures=Text(
+        en="norm of the gradient of W_q and W_k before the first step, and in the last third of training at all common "
+        "rates, without the scale over with it, d_k = 64; the one nearer to the threshold is shown",
+        zh="d_k = 64 时，W_q 与 W_k 的梯度范数（第一步之前，以及在双方共有的全部学习率上训练的最后三分之一）：不缩放与"
+        "缩放之比；此处列出更接近界限的一个",
+    ),
+    remark=Text(
+        en="A factor 8 of the ratio is √d_k itself, by definition; without it about 0.5 is left at the start. The "
+        "typical row at few keys does lose its gradient (C3).",
+        zh="按定义，比值中有 √d_k = 8 倍来自缩放因子本身；除去它，开始时约剩 0.5。键很少时，典型一行的梯度确实消失（"
+        "C3）。",
+    ),
+    evidence="fig-training-telemetry",
+    reads=("training",),
+    widespread=True,
+)
+def monitored_gradient(results: Results) -> Outcome:
+    runs = Runs(results, "recall", SIZE)
+    return either(at_most(runs.first_gradient(), VANISHING), at_most(runs.late_gradient(), VANISHING))
 
 
 @claim(
@@ -64,29 +99,23 @@ def typical_row(results: Results) -> Outcome:
         zh="缩放后，softmax 的输入处于其梯度敏感的区域，避免了梯度消失。",
     ),
     measures=Text(
-        en="width above which the Jacobian of the median row is larger with the scale than without; it should be at "
-        "most 64",
-        zh="中位行的雅可比矩阵在缩放后反而更大的临界宽度（应不超过 64）",
+        en="median over rows of the norm of softmax's Jacobian with the scale, over the largest possible one, d_k = "
+        "64, at 3, 64 and 512 keys; the one nearest to the threshold is shown",
+        zh="d_k = 64、缩放时，各行 softmax 雅可比矩阵范数的中位数与其可能的最大值之比（3、64 与 512 个键）；此处列出最"
+        "接近界限的一个",
     ),
-    holds_if=Text(
-        en="there are 16 keys",
-        zh="有 16 个键",
+    remark=Text(
+        en="It becomes smaller with the number n of keys as 1/√n, as it does with equal weights too.",
+        zh="它随键数 n 按 1/√n 减小，等权重时也是如此。",
     ),
-    not_if=Text(
-        en="there are 1024 keys",
-        zh="有 1024 个键",
-    ),
-    evidence="fig-gradients",
-    reads=("gradient_crossovers",),
+    evidence="tab-before-after",
+    reads=("worked_example",),
     widespread=True,
 )
 def sensitive_zone(results: Results) -> Outcome:
-    def crossover(n_keys: int) -> Measured:
-        ensemble, measure = results.ensemble("standard"), "jacobian_frobenius"
-        row = results.row("gradient_crossovers", n_keys=n_keys, ensemble=ensemble, measure=measure, quantity="median")
-        return row.between("d_k_star", "ci_low", "ci_high")
-
-    return under(at_most(crossover(16), WIDTH), at_most(crossover(1024), WIDTH))
+    setting: dict[str, Any] = dict(part="rows", scaling=REFERENCE, measure="jacobian_frobenius_median")
+    norms = (results.row("worked_example", n_keys=n, **setting).estimate() for n in (FEW, N_KEYS, MANY))
+    return every(*(at_least(norm.scaled(1 / LARGEST), VANISHING) for norm in norms))
 
 
 @claim(
@@ -94,8 +123,9 @@ def sensitive_zone(results: Results) -> Outcome:
     source="B",
     kind="arithmetic",
     says=Text(
-        en="At the scores (14, 10, 12) the gradient is almost zero, so that nothing can be learned.",
-        zh="得分为 (14, 10, 12) 时梯度几乎为零，因而什么也学不到。",
+        en="At the scores (14, 10, 12) the gradient is almost zero, so that the model cannot learn an effective "
+        "pattern of attention at all.",
+        zh="得分为 (14, 10, 12) 时梯度几乎为零，模型根本无法学习到有效的注意力模式。",
     ),
     measures=Text(
         en="norm of the Jacobian over that of the article's healthy example (1.0, 0.5, 0.8)",
@@ -140,32 +170,29 @@ def loss_gradient(results: Results) -> Test:
     kind="simulated",
     says=Text(
         en="At d_k = 64 the scale makes the weights more even, and that keeps gradients flowing.",
-        zh="d_k = 64 时，缩放使权重更均衡，从而保证梯度顺畅流动。",
+        zh="d_k = 64 时，缩放使权重更均衡，从而保证梯度的有效流动。",
     ),
     measures=Text(
-        en="root mean square of the norm of the Jacobian, with the scale over without",
-        zh="雅可比矩阵范数的均方根：缩放与不缩放之比",
+        en="with the scale over without, at 3 keys and at 64: entropy of the weights, and root mean square over rows "
+        "of the norm of ∂L/∂q, as in C56; the one that decides is shown",
+        zh="缩放与不缩放之比（3 个键与 64 个键）：权重的熵，以及各行 ∂L/∂q 范数的均方根（同 C56）；此处列出起决定作用的"
+        "一个",
     ),
-    holds_if=Text(
-        en="there are 3 keys, as in the article's example",
-        zh="只有 3 个键，如文中的例子",
-    ),
-    not_if=Text(
-        en="there are 64 keys",
-        zh="有 64 个键",
+    remark=Text(
+        en="That weights are more even holds. A factor 1/8 of the gradient is the scale itself, by definition; that "
+        "by the logits alone is larger with the scale at 3 keys, and smaller at 64.",
+        zh="权重更均衡这一半成立。按定义，梯度中有 1/8 倍来自缩放因子本身；仅就 logit 的梯度而言，3 个键时缩放后更大，"
+        "64 个键时更小。",
     ),
     evidence="tab-before-after",
     reads=("worked_example",),
 )
 def even_weights(results: Results) -> Outcome:
-    def ratio(n_keys: int) -> Measured:
-        setting: dict[str, Any] = dict(part="rows", measure="jacobian_frobenius", n_keys=n_keys)
-        scaled, plain = (
-            results.row("worked_example", scaling=scaling, **setting).estimate() for scaling in (REFERENCE, "none")
-        )
-        return scaled.over(plain)
+    def ratio(measure: str, n_keys: int) -> Measured:
+        return _without_over_with(results, measure, n_keys).power(-1)
 
-    return under(at_least(ratio(FEW), NO_LESS), at_least(ratio(N_KEYS), NO_LESS))
+    even = (at_least(ratio("entropy", n), CHANGED) for n in (FEW, N_KEYS))
+    return every(*even, *(at_least(ratio("grad_query", n), NO_LESS) for n in (FEW, N_KEYS)))
 
 
 @claim(
@@ -186,8 +213,10 @@ def even_weights(results: Results) -> Outcome:
         " 64 个键；此处列出更接近界限的一个）",
     ),
     remark=Text(
-        en="The gradient of the typical row does vanish at few keys (C11); the few rows that keep theirs outweigh it.",
-        zh="键很少时，典型一行的梯度确实消失（C11）；但少数保有梯度的行在总和中占了上风。",
+        en="A factor 8 of the ratio is √d_k itself, by definition; without it about 0.45 is left at 3 keys, and 1.5 "
+        "at 64. The typical row does lose its gradient at few keys (C3); the few rows that keep theirs outweigh it.",
+        zh="按定义，比值中有 √d_k = 8 倍来自缩放因子本身；除去它，3 个键时约剩 0.45，64 个键时约为 1.5。键很少时，典型"
+        "一行的梯度确实消失（C3）；但少数保有梯度的行在总和中占了上风。",
     ),
     evidence="tab-before-after",
     reads=("worked_example",),
@@ -225,3 +254,39 @@ def signal(results: Results) -> Outcome:
         return results.row("planted_gradient", d_k=SIZE, n_keys=n_keys, **setting).exact("ratio")
 
     return every(*(at_least(rows(n_keys), CHANGED) for n_keys in (FEW, N_KEYS)))
+
+
+@claim(
+    "C72",
+    source="A",
+    kind="simulated",
+    says=Text(
+        en="When the inputs of softmax are large, its gradient becomes very small.",
+        zh="当 softmax 的输入值很大时，其梯度会变得非常小。",
+    ),
+    measures=Text(
+        en="norm of the Jacobian with large inputs over that with small ones: for the condition the median over random "
+        "rows, without the scale over with it, d_k = 64",
+        zh="输入很大与输入较小时雅可比矩阵范数之比：在该条件下取随机各行的中位数，不缩放与缩放之比，d_k = 64",
+    ),
+    holds_if=Text(
+        en="their differences are large too, and there are 3 keys",
+        zh="其差距也很大，且只有 3 个键",
+    ),
+    not_if=Text(
+        en="all of them are larger by the same amount: softmax does not see it",
+        zh="全部输入同时增大相同的量：softmax 看不到这种变化",
+    ),
+    remark=Text(
+        en="At 64 keys large differences do not make the typical gradient smaller (C3).",
+        zh="有 64 个键时，即使差距很大，典型的梯度也不变小（C3）。",
+    ),
+    evidence="tab-before-after",
+    reads=("worked_example", "claim_checks"),
+    widespread=True,
+)
+def large_inputs(results: Results) -> Outcome:
+    apart = _without_over_with(results, "jacobian_frobenius_median", FEW)
+    # The Jacobian depends on the weights alone: where they do not differ, the ratio is 1.
+    together = results.check("shifted_from_softmax").exact().shifted(1)
+    return under(at_most(apart, VANISHING), at_most(together, VANISHING))

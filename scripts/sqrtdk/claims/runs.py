@@ -8,7 +8,7 @@ import numpy as np
 from sqrtdk.claims.core import Measured, Missing
 from sqrtdk.claims.lookup import REFERENCE, TINY, Results
 from sqrtdk.statistics import estimates
-from sqrtdk.training import cells, windows
+from sqrtdk.training import cells
 from sqrtdk.training.cells import Choice, Sweep
 
 RULES = ("none", REFERENCE)
@@ -84,19 +84,19 @@ class Runs:
 
     def alignment(self, choices: tuple[Choice, Choice]) -> Measured:
         """Return the mean cosine of queries with the keys to be found, without the scale over that with it."""
-        found = []
-        for cell, choice in zip(self.pair, choices, strict=True):
-            mean, se = estimates.mean(choice.of(cell.alignment))
-            found.append(Measured(float(mean), float(se), cells.halved(len(choice.index)), at=self.at))
-        return found[0].over(found[1])
+        return self._ratio([choice.of(cell.alignment) for cell, choice in zip(self.pair, choices, strict=True)])
 
-    def largest_rate(self) -> Measured:
-        """Return the largest rate that gets half of the way without the scale, over that with it, of equal seeds."""
-        ends = [
-            np.array([windows.window(cell.rates, progress, WORKS)[1] for progress in cell.progress.T])
-            for cell in self.pair
-        ]
-        return self._geometric(math.log(10) * (ends[0] - ends[1]), chosen=False)
+    def progress(self, choices: tuple[Choice, Choice]) -> Measured:
+        """Return the mean progress 1 − loss/guess without the scale over that with it."""
+        return self._ratio([choice.of(cell.progress) for cell, choice in zip(self.pair, choices, strict=True)])
+
+    def _ratio(self, pair: list[np.ndarray]) -> Measured:
+        """Return the ratio of two means over seeds of which one half chose rates for the other."""
+        found = []
+        for values in pair:
+            mean, se = estimates.mean(values)
+            found.append(Measured(float(mean), float(se), cells.halved(len(values)), at=self.at))
+        return found[0].over(found[1])
 
     def first_gradient(self) -> Measured:
         """Return the norm of the gradient of W_q and W_k before the first step, without the scale over that with it."""
@@ -121,12 +121,13 @@ class Runs:
         plain, scaled = (np.log(self.best_rates(cell).of(cell.spread[..., -1])) for cell in self.pair)
         return self._geometric(plain - scaled)
 
-    def spread_changes(self) -> Measured:
-        """Return the mean change of that spread from one logged step to the next, without the scale over with it."""
+    def spread_changes(self, relative: bool = False) -> Measured:
+        """Return the mean change of that spread, or of its logarithm, from one logged step to the next, likewise."""
         found = []
         for cell in self.pair:
             index = self.best_rates(cell).index
             path = cell.spread[index, np.arange(len(index))]
+            path = np.log(np.maximum(path, TINY)) if relative else path
             found.append(np.log(np.maximum(np.abs(np.diff(path)).mean(axis=1), TINY)))
         return self._geometric(found[0] - found[1])
 

@@ -200,13 +200,6 @@ NOISE = _threshold(
     ),
     ("less than half of what was learned is there", "学到的对齐不到一半"),
 )
-WIDTH = _threshold(
-    "width",
-    64,
-    512,
-    ("width of a head that the article speaks of", "文中所说的头宽度"),
-    ("d_k = 64 is its example; it speaks of 512 too", "文中以 d_k = 64 为例，也提到 512"),
-)
 DIGIT = _threshold(
     "digit",
     0.5,
