@@ -119,13 +119,12 @@ def _names(statement: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def _others(modules: list[str]) -> set[str]:
-    """Return what modules load of other projects, or that is costly; a package of SciPy or NumPy counts by itself."""
+    """Return what modules load of other projects; a package of SciPy or NumPy counts by itself."""
     found, todo = set(), [*modules]
     while todo:
         name = todo.pop()
         if name not in found:
             found.add(name)
             todo += [other for statement in _imports(name)[0] for other in _names(statement)] if name in MODULES else []
-    # difflib alone of Python's own takes as long to load as a third of what a small cell loads of ours.
-    own = {"sqrtdk", *sys.stdlib_module_names} - {"difflib"}
+    own = {"sqrtdk", *sys.stdlib_module_names}
     return {".".join(name.split(".")[:2]) for name in found if name.split(".")[0] not in own}

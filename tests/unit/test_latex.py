@@ -5,7 +5,7 @@ import re
 import pytest
 from tex_cases import balanced
 
-from sqrtdk.report.latex import text
+from sqrtdk.report.latex import tables, text
 from sqrtdk.words.mathml import MissingPart
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -108,3 +108,8 @@ class TestWords:
             self.say("bad")
         with pytest.raises(MissingPart, match="absent"):
             self.say("absent")
+
+
+def test_a_latin_word_stays_with_the_chinese_sign_before_it():
+    assert tables._longest("行内 logit") == tables._length("内logit")
+    assert tables._longest("logit 行内的") == tables._length("logit")

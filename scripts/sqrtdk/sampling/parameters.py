@@ -1,6 +1,7 @@
 """Parameters with their domain, as ensembles and variants of attention declare them, and the name that was meant."""
 
 import dataclasses
+import difflib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -75,8 +76,6 @@ def nearest_name(name: object, known: Iterable[str]) -> str | None:
     """Return the known name that is most like the given one, in whatever case it is given; None where none is near."""
     if not isinstance(name, str):
         return None
-    import difflib  # a job of hundreds starts without it: only a mistake needs it
-
     lower = {known_name.lower(): known_name for known_name in known}
     close = difflib.get_close_matches(name[:LONGEST_NAME].lower(), lower, n=1)
     return lower[close[0]] if close else None
