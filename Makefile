@@ -10,7 +10,7 @@ endif
 unexport $(filter-out PYTHON,$(filter PYTHON%,$(.VARIABLES)))
 export PYTHONUTF8 := 1
 PY := .venv/bin/python
-SNAKEMAKE := $(PY) -m snakemake --cores all
+SNAKEMAKE := $(PY) scripts/run_snakemake.py --cores all
 
 report: runtime ## simulate, fit and draw everything, then write results/report.html
 	@$(SNAKEMAKE) $(ARGS)

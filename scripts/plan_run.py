@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from sqrtdk.config import costs, planning, validation
+from sqrtdk.config import costs, loading, planning, validation
 from sqrtdk.results.writing import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,21 +32,14 @@ HEADER = "# Written by: python scripts/plan_run.py --calibrate RESULTS...   What
 def read_configuration(overlays: list[Path]) -> dict:
     """Return the default configuration under overlays, validated; ConfigError with every mistake."""
     files = [ROOT / "config/config.yaml", *overlays]
-    values, reasons = [], {}
+    values, problems = [], []
     for path in files:
         try:
-            value = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            reasons[path] = f"cannot be read: {error.strerror}"
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            reasons[path] = f"is no YAML in UTF-8: {' '.join(str(error).split())}"
-        else:
-            values.append({} if value is None else value)
-            if not isinstance(values[-1], dict):
-                reasons[path] = f"holds {validation.show(value)}; allowed: a mapping of keys to values"
-    if reasons:
-        named = ((("configfile",), str(path), f"{path} {reason}") for path, reason in reasons.items())
-        raise validation.ConfigError(validation.Problem(*parts) for parts in named)
+            values.append(loading.load_file(path))
+        except validation.ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise validation.ConfigError(problems)
     schema = validation.load_schema(ROOT / "workflow/schemas/config.schema.yaml")
     return validation.validate(planning.merged(*values), schema, files=reversed(files), folders=[Path("."), ROOT])
 

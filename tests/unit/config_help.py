@@ -40,3 +40,10 @@ def snakemake_config(*arguments):
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     update_config(config, parse_config(list(arguments)))
     return config
+
+
+def assert_page(text):
+    """Hold a message to what a person reads at once."""
+    assert_readable(text)
+    assert len(text) < 10_000
+    assert text.count("\n") < 50

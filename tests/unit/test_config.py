@@ -260,7 +260,9 @@ def test_all_mistakes_at_once_in_the_order_of_the_schema():
     ]
     text = str(caught.value)
     assert text.startswith("The configuration has 13 mistakes; nothing was run.\n  seed = true\n      allowed: ")
-    assert "\n      did you mean title?" in text
+    assert "\n      did you mean gaussian?" in text
+    assert "title" not in text
+    assert text.endswith("\n  and 3 more")
     assert_readable(text)
 
 

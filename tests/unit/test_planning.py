@@ -156,8 +156,8 @@ def test_the_command_prints_totals_and_refuses_what_the_workflow_would_refuse(tm
     [
         (None, "cannot be read: No such file"),
         (b"- precision\n", "holds ['precision']; allowed: a mapping"),
-        (b"precision: [\n", "is no YAML in UTF-8"),
-        (b"title: \xe9\n", "is no YAML in UTF-8"),
+        (b"precision: [\n", "is no YAML: line 2: "),
+        (b"title: \xe9\n", "is no text in UTF-8: byte 7 (0xe9)"),
     ],
 )
 def test_the_command_names_each_file_that_is_no_configuration(tmp_path, capsys, content, said):

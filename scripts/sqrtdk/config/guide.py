@@ -42,8 +42,10 @@ ensembles:
   mine: {family: laplace, key_sd: 2}         # one more
 ```
 
-`snakemake -n` checks the configuration and lists the jobs without running any. All mistakes are reported at once, each
-with its key, its value, what is allowed and the nearest valid name, before anything runs.
+`snakemake -n` checks the configuration and lists the jobs without running any. Mistakes are reported at once, the
+first ten each with its key, its value, what is allowed and the nearest valid name, before anything runs. A file that
+YAML cannot read at all is explained by `make`, of any target; Snakemake itself reads it first, and its own words say
+less.
 
 ## How values are read
 

@@ -9,6 +9,9 @@ from typing import Any
 
 PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_TEXT, MAX_ITEMS, MAX_DEPTH = 60, 8, 3
+MAX_PROBLEMS = 10
+MAX_ALLOWED = 400
+"""Characters of what is allowed, and of a value that is shown: a page holds ten of each."""
 
 
 class NotGiven:
@@ -37,21 +40,22 @@ class Problem:
 
     def __str__(self) -> str:
         value = "not given" if self.value is MISSING else f"= {show(self.value)}"
-        lines = [f"  {self.key} {value}".rstrip(), f"      {self.allowed}"]
+        lines = [f"  {_short(self.key)} {_short(value)}".rstrip(), f"      {_short(self.allowed)}"]
         if self.nearest is not None:
             lines.append(f"      did you mean {self.nearest}?")
         return "\n".join(lines)
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be used; `problems` holds every mistake found in it."""
+    """The configuration cannot be used; `problems` holds every mistake found in it, the text the first ten."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         # What prints the same is the same mistake, found in two ways.
         self.problems = list({str(problem): problem for problem in problems}.values())
         count = len(self.problems)
         head = f"The configuration has {count} mistake{'' if count == 1 else 's'}; nothing was run."
-        super().__init__("\n".join([head, *map(str, self.problems)]))
+        rest = [f"  and {count - MAX_PROBLEMS} more"] if count > MAX_PROBLEMS else []
+        super().__init__("\n".join([head, *map(str, self.problems[:MAX_PROBLEMS]), *rest]))
 
 
 def key_text(path: Iterable[Any]) -> str:
@@ -64,6 +68,10 @@ def key_text(path: Iterable[Any]) -> str:
             name = step if isinstance(step, str) and PLAIN_KEY.fullmatch(step) and len(step) <= MAX_TEXT else show(step)
             text += f"{'.' if text else ''}{name}"
     return text or "configuration"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_ALLOWED else f"{text[: MAX_ALLOWED - 3]}..."
 
 
 def show(value: object, depth: int = 0) -> str:
