@@ -19,8 +19,9 @@ number put where the model has its scale. A cell has the level, the factor that 
 Each factor is held against the true one to half a percent; what is saved is judged alike.
 
 T5 and GPT-Neo have no scale, since their weights start small enough; that is a note. Heads that are normalised one by
-one (Qwen3) may have a scale of 1, so its absence is no finding there. "Another width" is d_model over the number of
-heads where heads have a width of their own, and twice the width elsewhere, which no known mistake gives.
+one (Qwen3) could learn the scale in the gains of their norms, so its absence is a warning there. "Another width" is
+d_model over the number of heads where heads have a width of their own, and twice the width elsewhere, which no known
+mistake gives.
 
 {table}
 {torch}, {transformers}, {python}.

@@ -150,7 +150,7 @@ def findings() -> set[str]:
     causes += ["W_k with standard deviation 0.02 at this d_model", "q: no normalisation before the projections"]
     causes += ["q and k normalised to length 1, with 1/sqrt(d_k) left in place"]
     causes += ["k: not normalised per head, as the convention says", "q carries the scale already"]
-    causes += ["k carries the scale already", "q and k carry half of the scale each"]
+    causes += ["no scale after normalisation", "k carries the scale already", "q and k carry half of the scale each"]
     found = {f"bug: {kind} × 0.125 ({' / '.join(causes)})" for kind in kinds} | {
         f"{level}: {kind}" for kind in kinds for level in ("note", "warning")
     }

@@ -105,6 +105,72 @@ class TestStart:
         assert kinds(judgement) == {("bug", "entropy collapse")}
 
 
+def _normalised(norm, n=128, d=64):
+    """Return q and k of one length, or of one each, in float16."""
+    lengths = np.broadcast_to(norm, 2)
+    return {
+        name: np.asarray(length * x / np.linalg.norm(x, axis=-1, keepdims=True), np.float16)
+        for name, length, x in zip("qk", lengths, audit_files.normal(n=n, d=d), strict=True)
+    }
+
+
+class TestNormalisedHeads:
+    """q and k of length √d_k still need the scale: without it logits spread by √d_k."""
+
+    @pytest.mark.parametrize("d", [16, 64, 128])
+    @pytest.mark.parametrize(("stage", "level"), [("init", "warning"), ("unknown", "warning"), ("trained", "note")])
+    @pytest.mark.parametrize("seen", ["declared", "captured", "scores"])
+    def test_a_missing_scale_is_said(self, d, stage, level, seen):
+        arrays, options = _normalised(d**0.5, d=d), {"stage": stage}
+        product = arrays["q"].astype(float) @ arrays["k"].astype(float).swapaxes(1, 2)
+        extra = {"captured": {"scale": np.float64(1.0)}, "scores": {"scores": product}}
+        options |= {"scale": "none"} if seen == "declared" else {}
+        judgement = audit(arrays | extra.get(seen, {}), **options)
+        assert (level, "scale may be missing", ("no scale after normalisation",)) in found(judgement)
+        assert judgement.ok
+        (one,) = [one for one in judgement.warnings + judgement.notes if one.finding.kind == "scale may be missing"]
+        assert one.finding.factor == pytest.approx(d**0.5)
+        assert f"directions spreads by {d**0.5:.4g};" in one.finding.evidence
+
+    def test_learned_gains_of_the_norms_do_not_hide_it(self):
+        gains = np.exp(0.3 * np.random.default_rng(3).normal(size=(2, 64)))
+        arrays = {name: x * gain for (name, x), gain in zip(_normalised(8, n=300).items(), gains, strict=True)}
+        assert ("warning", "scale may be missing") in kinds(audit(arrays, scale="none"))
+        assert not found(audit(arrays, scale=STANDARD))
+
+    def test_its_exit_code(self, tmp_path):
+        assert exit_code(tmp_path, _normalised(8), "--scale", "none") == 0
+        assert exit_code(tmp_path, _normalised(8), "--scale", "none", "--fail-on", "warning") == 1
+
+    @pytest.mark.parametrize(
+        ("norm", "scale", "convention"),
+        [
+            (8, "1/sqrt(d_k)", None),  # Qwen 3, OLMo 2, Gemma 3 where its number is the width
+            (8, "1/sqrt(256)", "1/sqrt(256)"),  # Gemma 3 with another query_pre_attn_scalar
+            (1, "10", None),  # Swin v2 at its start: the cosine times a learned temperature
+            (1, "100", None),  # and at its limit
+            ((18, 1), "none", None),  # QKNorm with its g in q
+            (18**0.5, "none", None),  # and in both
+            (64**0.25, "none", None),  # gains that have learned the scale
+            (1.5 * 64**0.25, "none", None),
+            (8, "none", "normalised"),  # Gemma 3n, as declared
+            (8, "none", "learned"),
+        ],
+    )
+    @pytest.mark.parametrize("stage", ["init", "trained", "unknown"])
+    def test_sound_designs_are_healthy(self, norm, scale, convention, stage):
+        assert not found(audit(_normalised(norm), scale=scale, convention=convention, stage=stage))
+
+    def test_a_factor_that_grows_with_the_number_of_keys_is_no_missing_scale(self):
+        for stage in ("init", "trained"):
+            judgement = audit(_normalised(8), scale=f"0.43 * {np.log(128)} / sqrt(64)", stage=stage)
+            assert "scale may be missing" not in {kind for _, kind in kinds(judgement)}
+            assert judgement.ok
+
+    def test_heads_of_one_width_need_none(self):
+        assert not found(audit(_normalised(1, d=1), scale="none"))
+
+
 class TestExplanations:
     @pytest.mark.parametrize(
         ("factor", "width", "explanation", "level"),

@@ -236,7 +236,8 @@ class TestConventions:
 
     def test_normalised_heads_are_recognised(self):
         arrays = {name: 8 * x / np.linalg.norm(x, axis=-1, keepdims=True) for name, x in heads().items()}
-        assert not judge(arrays, "1")[0].findings
+        assert judge(arrays, "1")[0].level == "warning"
+        assert not judge(arrays, "1", "normalised")[0].findings
         assert not judge(arrays, "1/sqrt(d_k)")[0].findings
         assert judge(arrays, "1/d_k")[0].level == "bug"
 

@@ -11,7 +11,7 @@ from sqrtdk.heads.explanations import EXPLANATIONS, LEGITIMATE, WEAK, explain
 from sqrtdk.heads.findings import BUG, NOTE, WARNING, Finding
 from sqrtdk.heads.patterns import words_of
 from sqrtdk.heads.regression import TRUSTED
-from sqrtdk.heads.starts import scale_at_start, scaled_before
+from sqrtdk.heads.starts import scale_at_start, scaled_before, unscaled_norms
 
 WIDE_SPREAD, LARGE_SPREAD = 1.5, 2.5
 """Scores so many times wider than those of unit variance are noted at the start, then a bug: He gives 2 and trains."""
@@ -268,7 +268,7 @@ def logit_growth(case: Case) -> Finding | None:
 
 
 DIAGNOSES = (
-    *(scale_factor, scale_at_start, scaled_before, not_a_multiple, sizes_disagree, too_large_start),
+    *(scale_factor, scale_at_start, scaled_before, unscaled_norms, not_a_multiple, sizes_disagree, too_large_start),
     *(broken_normalisation, entropy_collapse, dead_head, precision_at_risk, logit_growth),
 )
 

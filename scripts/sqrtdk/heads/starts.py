@@ -1,15 +1,17 @@
-"""The scale at the start of training, where the size of the scores is known: from scores alone, or from q beside k."""
+"""The scale where the size of the scores is known: at the start of training, or from q and k that are normalised."""
 
 import math
 from collections.abc import Callable
 
 from sqrtdk.heads.cases import ERRORS, Case
-from sqrtdk.heads.findings import BUG, WARNING, Finding
+from sqrtdk.heads.findings import BUG, NOTE, WARNING, Finding
 
 CLOSE = 0.07
 """Sizes that differ by less, or by less than five standard errors, are one: weights are drawn by chance."""
 WIDE, LARGE = 1.5, 2.5
 """Logits so many times as wide as they should be are suspicious, then a bug, where a missing scale makes them so."""
+AS_NORMALISED = 0.9
+"""Root mean square of the components of q and k from which on no gain of a norm stands in for the scale."""
 STARTS: dict[str, Callable[[int], float]] = {
     "": lambda d_model: 1.0,
     " with nn.Linear's own start": lambda d_model: 1 / 3,
@@ -95,3 +97,26 @@ def scaled_before(case: Case) -> Finding | None:
     words = f"{carrier} carries the scale already" if carrier else "q and k carry half of the scale each"
     advice = "scale once: leave it out of attention (scale=1.0), or declare that q and k start so small on purpose"
     return Finding("scale may be applied twice", WARNING, None, (words,), evidence, advice)
+
+
+def unscaled_norms(case: Case) -> Finding | None:
+    """Warn where q and k are as long as a norm makes them, √d_k or more, and nothing multiplies their product.
+
+    A learned gain may take the scale's place, as it does in Gemma 3n; it has not done so where neither is below 1.
+    """
+    if case.d_k is None or case.actual is None or not case.options.convention.assumed or not case.normalised:
+        return None
+    sizes, scale = [case.facts[f"{side}_rms"] for side in "qk"], 1 / math.sqrt(case.d_k)
+    if min(sizes) < AS_NORMALISED or not case.same(case.actual, 1.0) or case.same(case.actual, scale):
+        return None
+    evidence = (
+        f"{case.source} 1, and q and k are normalised: rms {sizes[0]:.4g} and {sizes[1]:.4g}, so that q·k of unlike "
+        f"directions spreads by {sizes[0] * sizes[1] / scale:.4g}; here logits spread by "
+        f"{case.facts['row_logit_std']:.3g} within rows"
+    )
+    advice = (
+        "multiply q·k by 1/√d_k, or let the gains of the norms start at d_k^(-1/4); where they are to learn the scale "
+        "from 1 on, declare --convention normalised"
+    )
+    level = NOTE if case.options.stage == "trained" else WARNING
+    return Finding("scale may be missing", level, 1 / scale, ("no scale after normalisation",), evidence, advice)
