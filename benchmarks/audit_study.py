@@ -186,6 +186,12 @@ def too_large_start(rng, size: Size) -> bool:
     return True
 
 
+def norms_unscaled(rng, size: Size) -> bool:
+    stage = str(rng.choice(("init", "unknown")))
+    verdicts = judge(normalised(draw(rng, size), size.d**0.5), "1", None, stage)
+    return all(has(v, "scale may be missing", "warning") and not bugs(v) for v in verdicts)
+
+
 def entropy_collapse(rng, size: Size) -> bool:
     arrays, head = draw(rng, size), int(rng.integers(size.h))
     arrays["q"][head] *= 60
@@ -257,6 +263,7 @@ MISTAKES: dict[str, Callable[[np.random.Generator, Size], bool]] = {
     "normalisation: none before": unnormalised_tokens,
     "normalisation: one side": one_side_normalised,
     "normalisation: length 1": unit_vectors_scaled,
+    "normalisation: no scale after": norms_unscaled,
     "too-large start": too_large_start,
     "entropy collapse": entropy_collapse,
     "logit growth": logit_growth,
@@ -300,7 +307,7 @@ HEALTHY: dict[str, Callable[[np.random.Generator, Size, str], list[Verdict]]] = 
         normalised(draw(rng, s), s.d**0.5), "1/sqrt(d_k)", "normalised", t
     ),
     "RMS-normalised, scale 1": lambda rng, s, t: judge(normalised(draw(rng, s), s.d**0.5), "1", "normalised", t),
-    "the same, undeclared": lambda rng, s, t: judge(normalised(draw(rng, s), s.d**0.5), "1", None, t),
+    "RMS-normalised, gains as the scale": lambda rng, s, t: judge(normalised(draw(rng, s), s.d**0.25), "1", None, t),
     "unit length, g = 10": lambda rng, s, t: judge(normalised(draw(rng, s), 1.0), "10", "normalised", t),
     "learned multiplier": lambda rng, s, t: judge(draw(rng, s), repr(1.7 * s.d**-0.5), "learned", t),
     "Gemma, fixed width": lambda rng, s, t: judge(draw(rng, s), repr(224**-0.5), "1/sqrt(224)", t),
