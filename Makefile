@@ -1,7 +1,7 @@
 # Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
-.PHONY: report quick plan test test-fast test-cluster test-frameworks lint bench docs release-check readme runtime dev clean help
+.PHONY: report quick plan test test-fast test-fuzz test-cluster test-frameworks lint bench docs release-check readme runtime dev clean help
 # Targets make and remove what lies in the current folder (which macOS reads as makefile).
 ifeq ($(filter Makefile makefile,$(lastword $(MAKEFILE_LIST))),)
 $(error This Makefile is of another folder, so nothing is made or removed here: make -C ITS_FOLDER TARGET)
@@ -27,6 +27,9 @@ test: dev ## unit, workflow and report tests
 test-fast: dev ## what an edit breaks most often, in a minute: no browser, no LaTeX, no run of the pipeline
 	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -m "not slow and not latex" \
 		--durations 10 --durations-min 0.5 tests/unit $(ARGS)
+
+test-fuzz: dev ## many random configurations, runs and kills, in an hour or two; make test has a few of each
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 tests/fuzz --many $(ARGS)
 
 test-cluster: ## the same results on a Slurm that is installed on this machine (Debian, root)
 	@sh scripts/setup_environment.sh requirements-cluster.txt

@@ -5,6 +5,7 @@ import json
 import re
 import resource
 import time
+from collections.abc import Container
 from pathlib import Path
 
 from program import CPU_LINE
@@ -16,10 +17,11 @@ KERNELS = ("simulate_", "train_", "tabulate_", "sample_", "count_", "describe_he
 DRAWING = ("draw_",)
 
 
-def finish_run(started: float, cores: int | None, results: Path) -> str:
+def finish_run(started: float, cores: int | None, results: Path, cells: Container[str]) -> str:
     """Write run.json and return the summary for the terminal. Times belong to this run only, so no hash holds them.
 
     Without cores the jobs ran on other machines, whose CPU time and memory are not known here: these are None then.
+    cells: paths in results/cells that the configuration has; that there are others is said.
     """
     cost = _cost(started, results)
     if cores is None:
@@ -36,13 +38,19 @@ def finish_run(started: float, cores: int | None, results: Path) -> str:
     else:
         share = f"{cost['kernel_share']:.0%} of CPU time in kernels, " if cost["kernel_share"] else ""
         took += f"on {cores} cores, {share}{cost['peak_memory_mb']:.0f} MB at most"
-    return "\n".join(
-        [
-            f"report:   {results / 'report.html'}",
-            f"took:     {took}",
-            f"headline: {headline(results / 'variance_laws.csv')}",
-        ]
-    )
+    report = results / "report.html"
+    lines = [f"report:   {report}"] if report.exists() else []
+    lines += [f"took:     {took}", f"headline: {headline(results / 'variance_laws.csv')}"]
+    if others := left(results, cells):
+        files = f"{len(others)} files" if len(others) > 1 else "1 file"
+        lines.append(f"kept:     {files} of cells that this configuration does not have, such as {others[0]}")
+    return "\n".join(lines)
+
+
+def left(results: Path, cells: Container[str]) -> list[str]:
+    """Return the files of cells that only other configurations have: given one again, they are not computed again."""
+    found = sorted(str(path) for path in (results / "cells").rglob("*") if path.is_file())
+    return [path for path in found if path not in cells]
 
 
 def headline(path: Path) -> str:

@@ -9,18 +9,21 @@ import inspect
 import json
 import time
 from pathlib import Path
+from typing import NewType
 
 CPU_LINE = "CPU seconds: {} in the program, {} with its start and imports"
 """What each program says last, into its log."""
 KEPT_MEMORY = 2**24
 """Bytes: arrays of up to half as much come and go without asking the system. Nothing is written there."""
-_READ = {dict: json.loads, list: json.loads}
+Text = NewType("Text", str)
+"""Words of anybody, which may hold what is code elsewhere: they come as JSON."""
+_READ = {dict: json.loads, list: json.loads, Text: json.loads}
 
 
 def run(main) -> None:
     """Call `main` with arguments read from the command line, one `--name value` for each parameter.
 
-    Annotations say how a value is read: int, float, str, Path, `list[Path]` (several values), dict and list (JSON).
+    Annotations say how a value is read: int, float, str, Path, `list[Path]` (several values), dict, list, Text (JSON).
     """
     parser = argparse.ArgumentParser(description=inspect.getdoc(main), allow_abbrev=False)
     for name, parameter in inspect.signature(main).parameters.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from program import run
+from program import Text, run
 from sqrtdk import __version__
 from sqrtdk.figures import catalogue, inline
 from sqrtdk.report import citing, contents, rendering
@@ -24,7 +24,7 @@ def render_report(
     shipped_training: list[Path],
     provenance: Path,
     citation: Path,
-    title: str,
+    title: Text,
     language: str,
     sources: list[Path],
     output: Path,

@@ -69,7 +69,7 @@ def test_every_rule_that_simulates_is_a_kernel_and_none_that_collects():
 
 
 def test_the_record_of_a_run_holds_the_parts(results):
-    finish_run.finish_run(0.0, 2, results)
+    finish_run.finish_run(0.0, 2, results, ())
     record = json.loads((results / "run.json").read_text("utf-8"))
     assert record["cpu_seconds_in"]["kernels"] == 7.0
     assert sum(record["cpu_seconds_in"].values()) == pytest.approx(record["cpu_seconds"])
@@ -77,10 +77,26 @@ def test_the_record_of_a_run_holds_the_parts(results):
 
 
 def test_a_run_on_a_cluster_claims_no_cost_that_it_cannot_know(results):
-    said = finish_run.finish_run(0.0, None, results)
+    said = finish_run.finish_run(0.0, None, results, ())
     assert "s on a cluster\n" in said
     assert "MB" not in said
     record = json.loads((results / "run.json").read_text("utf-8"))
     unknown = {name for name, value in record.items() if value is None}
     assert unknown == {"cores", "cpu_seconds", "cpu_seconds_in", "kernel_share", "peak_memory_mb"}
     assert record["wall_seconds"] > 0
+
+
+def test_a_report_is_named_only_where_there_is_one(results):
+    assert "report:" not in finish_run.finish_run(0.0, 2, results, ())
+    (results / "report.html").touch()
+    assert f"report:   {results / 'report.html'}\n" in finish_run.finish_run(0.0, 2, results, ())
+
+
+def test_cells_of_removed_entries_are_said(results):
+    kept, other = results / "cells/moments/gaussian/4.json", results / "cells/moments/removed/4.json"
+    for path in (kept, other):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    said = finish_run.finish_run(0.0, 2, results, [str(kept)])
+    assert f"kept:     1 file of cells that this configuration does not have, such as {other}" in said
+    assert "kept:" not in finish_run.finish_run(0.0, 2, results, [str(kept), str(other)])

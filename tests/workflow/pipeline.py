@@ -13,6 +13,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 ENSEMBLES = ("gaussian", "rademacher", "equicorrelated", "aligned")
 WIDTHS = (1, 2, 4, 64)
+TARGET = "results/moments.csv"
+"""A table of many small jobs."""
 NOT_HASHED = ("run.json", "logs", "benchmarks", ".gitkeep")
 
 

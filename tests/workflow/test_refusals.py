@@ -1,13 +1,9 @@
-"""What stops a run before it starts, and what a run that was killed leaves behind."""
+"""What stops a run before it starts."""
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 
-import pipeline
 import pytest
 import yaml
 from pipeline import ROOT, small, snakemake
@@ -68,33 +64,6 @@ def test_without_cores_the_default_profile_is_used(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100)
     assert done.returncode == 0
     assert "simulate_moments" in done.stdout
-
-
-def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for folder in (whole, killed):
-        folder.mkdir()
-    target = "results/moments.csv"
-    snakemake(whole, "--cores", "2", target, *small(whole))
-    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-d", str(killed), "--cores", "2"]
-    process = subprocess.Popen(
-        [*command, target, *small(killed)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=killed,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 200
-    while not list(killed.glob("results/cells/moments/*/*.json")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not (killed / target).exists()
-    snakemake(killed, "--unlock", *small(killed))
-    snakemake(killed, "--cores", "2", target, *small(killed))
-    assert pipeline.digests(killed) == pipeline.digests(whole)
 
 
 def test_results_that_were_copied_here_are_not_taken_for_those_of_another_seed(tmp_path):

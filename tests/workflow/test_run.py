@@ -131,11 +131,15 @@ class TestResults:
     def test_snakemakes_own_report_shows_figures_with_captions_and_tables(self, run, tmp_path):
         # Without a network: every address is one of this machine, where nothing listens.
         proxies = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
-        snakemake(run[0], "--report", str(tmp_path / "report.zip"), *small(run[0]), environment=proxies)
+        title = "title=</script><script>alert(1)</script>"
+        made = str(tmp_path / "report.zip")
+        snakemake(run[0], "--report", made, *small(run[0]), "--config", title, environment=proxies)
         with zipfile.ZipFile(tmp_path / "report.zip") as archive:
             page = archive.read("report/report.html").decode()
             names = archive.namelist()
         manifest = json.loads((run[0] / "results/figures/manifest.json").read_text(encoding="utf-8"))["figures"]
+        assert page.count("alert(1)") == 1
+        assert "<script>alert(1)" not in page
         shown = html.unescape(re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), page))
         for name, figure in manifest.items():
             assert any(file.endswith(f"fig-{name}.svg") for file in names), name

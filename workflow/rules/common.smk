@@ -170,7 +170,8 @@ def versions(*names):
 
 
 def as_json(value):
-    return json.dumps(value, ensure_ascii=False)
+    """JSON in which no free text can end a script or begin a tag: `snakemake --report` puts parameters into HTML as is."""
+    return json.dumps(value, ensure_ascii=False).replace("<", r"\u003c")
 
 
 def start():
@@ -189,8 +190,10 @@ def finish():
 
     # On a cluster it is not said how many there are, and asking the workflow for them would be an error.
     cores = workflow.resource_settings.cores if workflow.local_exec else None
+    # What a job of a cell writes, another rule collects.
+    cells = {str(file) for rule in workflow.rules for file in rule.input}
     print()
-    print(finish_run.finish_run(STARTED, cores, Path("results")))
+    print(finish_run.finish_run(STARTED, cores, Path("results"), cells))
 
 
 def fail():

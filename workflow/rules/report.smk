@@ -60,7 +60,7 @@ rule render_report:
     output:
         report=citable("results/report.html", "Report", SOURCE / "workflow/report/report.rst", file="report.html"),
     params:
-        title=lambda wildcards: CONFIG["title"],
+        title=lambda wildcards: as_json(CONFIG["title"]),
         language=CONFIG["language"],
         columns=described("render_report"),
         versions=versions("pandas", "jinja2"),

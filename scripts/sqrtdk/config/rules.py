@@ -36,8 +36,9 @@ BESIDE = ("label", *EFFORT)
 """All keys of an ensemble's entry that do not specify the ensemble."""
 WORDING = ("title", "language")
 """Keys that word the report and change no number."""
-PLACE_HOLDER = re.compile(r"<[a-z][a-z0-9_]*>|\{\s*\w[^{}]*\}")
-"""What Snakemake would replace in the path of any input: names of folders of its own, and wildcards."""
+PLACE_HOLDER = re.compile(r"<[a-z][a-z0-9_]*>|<[/!]|\{\s*\w[^{}]*\}")
+"""What Snakemake would replace in the path of any input, names of folders of its own and wildcards, and what would end
+or change a script of its report."""
 SAID_BY_NAME = {"student_t_3": {"df": 3}, "one_sided": {"key_rho": 0}}
 """Parameters that the names of ensembles in the catalogue state, beside their families."""
 PERIODIC = re.compile(r"(?=.{1,40}$).*?(.+)\1{19}$")
@@ -249,7 +250,7 @@ def _scaling_problems(path: tuple[Any, ...], text: object) -> list[Problem]:
 
 def _unnameable(path: Path) -> str | None:
     found = PLACE_HOLDER.search(str(path))
-    return f"{path} has {found[0]} in it, for which Snakemake would look for a value; rename it" if found else None
+    return f"{path} has {found[0]} in it, which Snakemake would take for its own; rename it" if found else None
 
 
 def _unreadable(path: Path) -> str | None:
