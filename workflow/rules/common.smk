@@ -175,13 +175,18 @@ def as_json(value):
 
 
 def start():
-    """Lift Snakemake's limit on the rate of submissions where nothing is submitted.
+    """Say little while jobs run, and lift Snakemake's limit on the rate of submissions where nothing is submitted.
 
     Each scheduling pass under the limit starts a timer that never stops, so that passes, and with them the time of a
     run, grow with the square of the number of jobs: with 240 jobs they took longer than the jobs.
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+    if workflow.is_main_process and not workflow.output_settings.verbose:
+        import snakemake.logging
+        import show_progress
+
+        show_progress.show(snakemake.logging.logger)
 
 
 def finish():
