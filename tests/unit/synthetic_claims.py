@@ -61,11 +61,16 @@ def _softmax() -> dict[str, pd.DataFrame]:
 
 def _planted_gradient() -> pd.DataFrame:
     rows = []
-    for n_keys, ratio in ((3, 1.5), (64, 1.6)):
+    for n_keys, rho, ratio in ((3, 0.0, 1.5), (64, 0.0, 1.6), (3, 0.5, 90.0), (64, 0.5, 21.0)):
         for scaling, one in (("none", ratio), ("1/sqrt(d_k)", 1.0)):
-            row = dict(d_k=64, rho=0.0, n_keys=n_keys, scaling=scaling, signal=1.0, noise=(900 * one) ** 0.5)
+            row = dict(d_k=64, rho=rho, n_keys=n_keys, scaling=scaling, signal=1.0, noise=(900 * one) ** 0.5)
             rows.append(row | dict(rows=900 * one, ratio=one, missed=1 - 1 / n_keys))
     return pd.DataFrame(rows)
+
+
+def _gradient_by_keys() -> pd.DataFrame:
+    place = dict(n_keys=64, measure="jacobian_frobenius", d_k=1024, quantity="median")
+    return pd.DataFrame([place | dict(ratio=0.0015, low=0.0014, high=0.0016, n_rows=8192)])
 
 
 def _checks() -> pd.DataFrame:
@@ -102,6 +107,7 @@ def _frames() -> dict[str, pd.DataFrame]:
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=16)),
         "alternatives": pd.DataFrame(rows),
         "planted_gradient": _planted_gradient(),
+        "gradient_by_keys": _gradient_by_keys(),
         "worked_example": pd.DataFrame(worked_example.table(4000, 1)).astype({"se": float, "theory": float}),
         "claim_checks": _checks(),
         "real_heads": synthetic_results.real_heads(),

@@ -305,6 +305,12 @@ class TestClaim:
             with pytest.raises(ValueError, match="X1"):
                 self.claim(lambda results: None, **change)
 
+    def test_an_opinion_has_no_condition(self):
+        sides = dict(holds_if=WORDS["says"], not_if=WORDS["measures"])
+        assert self.claim(lambda results: None, **sides).holds_if
+        with pytest.raises(ValueError, match="X1: an opinion"):
+            self.claim(lambda results: None, opinion=True, **sides)
+
     def test_words_and_test_agree_on_the_condition(self):
         side = near(Measured(1.0, 0.01), 1.0, 0.1)
         with pytest.raises(ValueError, match="X1"):

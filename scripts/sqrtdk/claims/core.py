@@ -289,6 +289,8 @@ class Claim:
             raise ValueError(f"{self.id}: source {self.source!r} or kind {self.kind!r} is not known")
         if (self.holds_if is None) != (self.not_if is None):
             raise ValueError(f"{self.id}: a condition needs words for both of its sides")
+        if self.opinion and self.holds_if:
+            raise ValueError(f"{self.id}: an opinion has no condition, as it is not decided")
         if self.untested and (self.untested not in (PART, WHOLE) or self.remark is None or self.opinion):
             raise ValueError(
                 f"{self.id}: what is untested is a part or the whole, of no opinion, and its remark says so"

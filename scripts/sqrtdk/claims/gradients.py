@@ -6,12 +6,12 @@ from sqrtdk.claims.core import Measured, Outcome, Test, at_least, at_most, claim
 from sqrtdk.claims.lookup import REFERENCE, Results
 from sqrtdk.claims.runs import Runs
 from sqrtdk.claims.texts import Text
-from sqrtdk.claims.thresholds import CHANGED, CLOSE, NO_LESS, VANISHING
+from sqrtdk.claims.thresholds import CHANGED, CLOSE, NO_LESS, NOT_LEARNED, VANISHING
 
 SIZE, N_KEYS = 64, 64
 FEW = 3
 """Keys of the article's own example."""
-MANY = 512
+WIDE = 1024
 LARGEST = 0.5
 """The most that the norm of the Jacobian can be, at two weights of one half."""
 
@@ -25,38 +25,44 @@ def _without_over_with(results: Results, measure: str, n_keys: int) -> Measured:
     return plain.over(scaled)
 
 
+def _vanish(results: Results) -> Outcome:
+    """Ask whether the gradient of W_q and W_k vanishes without the scale, at the start or late in training."""
+    runs = Runs(results, "recall", SIZE)
+    return either(at_most(runs.first_gradient(), VANISHING), at_most(runs.late_gradient(), VANISHING))
+
+
 @claim(
     "C3",
     source="A",
     kind="simulated",
     says=Text(
-        en="After several layers of a deep network the large unscaled scores may push softmax into a region where its "
-        "gradient is extremely flat.",
-        zh="经过若干层前向传播后，这些巨大的值可能会把 softmax 推入梯度极其平缓的区域。",
+        en="Where d_k is large, the large unscaled scores may, after several layers of a deep network, push softmax "
+        "into a region where its gradient is extremely flat, that of vanishing gradients. What that does to training "
+        "is C74.",
+        zh="当 d_k 很大时，经过若干层前向传播后，这些巨大的值可能会把 softmax 推入梯度极其平缓的区域，即“梯度消失”区"
+        "（对训练的影响见 C74）。",
     ),
     measures=Text(
-        en="median over rows of the norm of softmax's Jacobian, without the scale over with it, d_k = 64",
-        zh="d_k = 64 时，各行 softmax 雅可比矩阵范数的中位数：不缩放与缩放之比",
-    ),
-    holds_if=Text(
-        en="there are 3 keys",
-        zh="只有 3 个键",
-    ),
-    not_if=Text(
-        en="there are 64 keys",
-        zh="有 64 个键",
+        en="median over rows of the norm of softmax's Jacobian, without the scale over with it: at d_k = 64 with 3 "
+        "keys, and at d_k = 1024 with 64; the one nearer to the threshold is shown",
+        zh="各行 softmax 雅可比矩阵范数的中位数，不缩放与缩放之比：d_k = 64、3 个键，以及 d_k = 1024、64 个键；此处列"
+        "出更接近界限的一个",
     ),
     remark=Text(
-        en="It takes no several layers: this is one, and the spread of unscaled logits is as large in the first layer "
-        "of a stack as in the last.",
-        zh="这与层数无关：这里只有一层；在多层堆叠中，第一层的未缩放 logit 与最后一层同样分散。",
+        en="It may, and need not: at d_k = 64 with 64 keys the typical gradient is no smaller than with the scale. It "
+        "takes no several layers: this is one, and the spread of unscaled logits is as large in the first layer of a "
+        "stack as in the last.",
+        zh="可能如此，但并非必然：d_k = 64、64 个键时，典型的梯度并不比缩放时小。这也与层数无关：这里只有一层；在多层堆"
+        "叠中，第一层的未缩放 logit 与最后一层同样分散。",
     ),
     evidence="tab-before-after",
-    reads=("worked_example",),
+    reads=("worked_example", "gradient_by_keys"),
 )
 def flat_region(results: Results) -> Outcome:
-    few, many = (_without_over_with(results, "jacobian_frobenius_median", n) for n in (FEW, N_KEYS))
-    return under(at_most(few, VANISHING), at_most(many, VANISHING))
+    few = _without_over_with(results, "jacobian_frobenius_median", FEW)
+    setting: dict[str, Any] = dict(measure="jacobian_frobenius", quantity="median")
+    wide = results.row("gradient_by_keys", d_k=WIDE, n_keys=N_KEYS, **setting).between("ratio", "low", "high")
+    return every(at_most(few, VANISHING), at_most(wide, VANISHING))
 
 
 @claim(
@@ -86,8 +92,7 @@ def flat_region(results: Results) -> Outcome:
     widespread=True,
 )
 def monitored_gradient(results: Results) -> Outcome:
-    runs = Runs(results, "recall", SIZE)
-    return either(at_most(runs.first_gradient(), VANISHING), at_most(runs.late_gradient(), VANISHING))
+    return _vanish(results)
 
 
 @claim(
@@ -95,27 +100,34 @@ def monitored_gradient(results: Results) -> Outcome:
     source="A",
     kind="simulated",
     says=Text(
-        en="With the scale the inputs of softmax lie where its gradient is sensitive, and gradients do not vanish.",
-        zh="缩放后，softmax 的输入处于其梯度敏感的区域，避免了梯度消失。",
+        en="With the scale the inputs of softmax lie where its gradient is sensitive, and gradients do not vanish, "
+        "which makes it possible to learn the weights.",
+        zh="缩放后，softmax 的输入处于其梯度敏感的区域，避免了梯度消失，使得注意力权重的学习成为可能。",
     ),
     measures=Text(
-        en="median over rows of the norm of softmax's Jacobian with the scale, over the largest possible one, d_k = "
-        "64, at 3, 64 and 512 keys; the one nearest to the threshold is shown",
-        zh="d_k = 64、缩放时，各行 softmax 雅可比矩阵范数的中位数与其可能的最大值之比（3、64 与 512 个键）；此处列出最"
-        "接近界限的一个",
+        en="mean norm of softmax's Jacobian with the scale, over the largest possible one, d_k = 64; under the "
+        "condition at 3, 64 and 512 keys, and the loss of a model trained with the scale, over that of guessing; the "
+        "one nearest to the threshold is shown",
+        zh="d_k = 64、缩放时，softmax 雅可比矩阵范数的均值与其可能的最大值之比；在该条件下取 3、64 与 512 个键，并包括"
+        "用缩放训练的模型的损失与随机猜测的损失之比；此处列出最接近界限的一个",
     ),
+    holds_if=Text(en="there are at most 512 keys", zh="至多 512 个键"),
+    not_if=Text(en="there are 4096 keys", zh="有 4096 个键"),
     remark=Text(
         en="It becomes smaller with the number n of keys as 1/√n, as it does with equal weights too.",
         zh="它随键数 n 按 1/√n 减小，等权重时也是如此。",
     ),
-    evidence="tab-before-after",
-    reads=("worked_example",),
+    evidence="tab-claim-checks",
+    reads=("claim_checks", "training"),
     widespread=True,
 )
 def sensitive_zone(results: Results) -> Outcome:
-    setting: dict[str, Any] = dict(part="rows", scaling=REFERENCE, measure="jacobian_frobenius_median")
-    norms = (results.row("worked_example", n_keys=n, **setting).estimate() for n in (FEW, N_KEYS, MANY))
-    return every(*(at_least(norm.scaled(1 / LARGEST), VANISHING) for norm in norms))
+    *norms, many = (
+        at_least(results.check("scaled_jacobian", n_keys=n).estimate().scaled(1 / LARGEST), VANISHING)
+        for n in (FEW, N_KEYS, 512, 4096)
+    )
+    runs = Runs(results, "recall", SIZE)
+    return under(every(*norms, at_most(runs.best_loss(runs.scaled), NOT_LEARNED)), many)
 
 
 @claim(
@@ -128,8 +140,8 @@ def sensitive_zone(results: Results) -> Outcome:
         zh="得分为 (14, 10, 12) 时梯度几乎为零，模型根本无法学习到有效的注意力模式。",
     ),
     measures=Text(
-        en="norm of the Jacobian over that of the article's healthy example (1.0, 0.5, 0.8)",
-        zh="雅可比矩阵的范数与文中健康例子 (1.0, 0.5, 0.8) 的范数之比",
+        en="norm of the Jacobian over that of the article's other example, (1.0, 0.5, 0.8)",
+        zh="雅可比矩阵的范数与文中另一例子 (1.0, 0.5, 0.8) 的范数之比",
     ),
     evidence="tab-three-numbers",
     reads=("worked_example",),
@@ -173,16 +185,18 @@ def loss_gradient(results: Results) -> Test:
         zh="d_k = 64 时，缩放使权重更均衡，从而保证梯度的有效流动。",
     ),
     measures=Text(
-        en="with the scale over without, at 3 keys and at 64: entropy of the weights, and root mean square over rows "
-        "of the norm of ∂L/∂q, as in C56; the one that decides is shown",
-        zh="缩放与不缩放之比（3 个键与 64 个键）：权重的熵，以及各行 ∂L/∂q 范数的均方根（同 C56）；此处列出起决定作用的"
-        "一个",
+        en="root mean square over rows of the norm of ∂L/∂q, as in C56, with the scale over without, and without the "
+        "factor 1/8 of it that is the scale itself by definition; under the condition also entropy of the weights at "
+        "3 keys and at 64, and the one nearest to the threshold is shown",
+        zh="各行 ∂L/∂q 范数的均方根（同 C56）：缩放与不缩放之比，并除去按定义来自缩放因子本身的 1/8 倍；在该条件下还包"
+        "括 3 个键与 64 个键时权重的熵之比，并列出最接近界限的一个",
     ),
+    holds_if=Text(en="there are 3 keys", zh="只有 3 个键"),
+    not_if=Text(en="there are 64 keys", zh="有 64 个键"),
     remark=Text(
-        en="That weights are more even holds. A factor 1/8 of the gradient is the scale itself, by definition; that "
-        "by the logits alone is larger with the scale at 3 keys, and smaller at 64.",
-        zh="权重更均衡这一半成立。按定义，梯度中有 1/8 倍来自缩放因子本身；仅就 logit 的梯度而言，3 个键时缩放后更大，"
-        "64 个键时更小。",
+        en="That weights are more even holds at both. With the factor 1/8 the gradient of q is smaller with the scale "
+        "at both.",
+        zh="权重更均衡这一半在两种情形下都成立。若计入 1/8 倍，两种情形下 q 的梯度都是缩放后更小。",
     ),
     evidence="tab-before-after",
     reads=("worked_example",),
@@ -192,7 +206,8 @@ def even_weights(results: Results) -> Outcome:
         return _without_over_with(results, measure, n_keys).power(-1)
 
     even = (at_least(ratio("entropy", n), CHANGED) for n in (FEW, N_KEYS))
-    return every(*even, *(at_least(ratio("grad_query", n), NO_LESS) for n in (FEW, N_KEYS)))
+    few, many = (at_least(ratio("grad_query", n).scaled(SIZE**0.5), NO_LESS) for n in (FEW, N_KEYS))
+    return under(every(*even, few), many)
 
 
 @claim(
@@ -230,30 +245,30 @@ def chain(results: Results) -> Outcome:
     "C71",
     source="B",
     kind="arithmetic",
-    says=Text(
-        en="A stable variance brings an effective signal to learn from.",
-        zh="稳定的方差带来有效的学习信号。",
-    ),
+    says=Text(en="A stable variance brings an effective signal to learn from.", zh="稳定的方差带来有效的学习信号。"),
     measures=Text(
-        en="rows that a batch needs until its mean gradient of W_q points as well, where a planted key is to be found "
-        "and nothing is learned yet, without the scale over with it, d_k = 64, at 3 keys and at 64; the one nearer "
-        "to the threshold is shown",
-        zh="任务为找到植入的键、尚未学到任何东西时，使一批样本的平均 W_q 梯度达到同样方向精度所需的行数：不缩放与缩"
-        "放之比（d_k = 64，3 个键与 64 个键；此处列出更接近界限的一个）",
+        en="rows that a batch needs until its mean gradient of W_q points as well, where a planted key is to be found, "
+        "without the scale over with it, d_k = 64: at 3 keys and at 64, where nothing is learned yet and where q and "
+        "the key have a cosine of 0.5; the one nearest to the threshold is shown",
+        zh="任务为找到植入的键时，使一批样本的平均 W_q 梯度达到同样方向精度所需的行数：不缩放与缩放之比（d_k = 64，3 个"
+        "键与 64 个键；尚未学到任何东西时，以及 q 与该键的余弦为 0.5 时；此处列出最接近界限的一个）",
     ),
     remark=Text(
-        en="Without the scale the signal is poorer, not gone.",
-        zh="不缩放时学习信号变差，但并未消失。",
+        en="Effective is read as: more so than without the scale. Where nothing is learned yet the signal without it "
+        "is somewhat poorer, not gone; halfway it needs more than ten times the rows.",
+        zh="此处把有效理解为比不缩放时更有效。尚未学到任何东西时，不缩放的信号略差，但并未消失；学到一半时则需要十倍以"
+        "上的行数。",
     ),
     evidence="fig-gradients",
     reads=("planted_gradient",),
 )
 def signal(results: Results) -> Outcome:
-    def rows(n_keys: int) -> Measured:
-        setting: dict[str, Any] = dict(rho=0.0, scaling="none")
-        return results.row("planted_gradient", d_k=SIZE, n_keys=n_keys, **setting).exact("ratio")
-
-    return every(*(at_least(rows(n_keys), CHANGED) for n_keys in (FEW, N_KEYS)))
+    rows = (
+        results.row("planted_gradient", d_k=SIZE, n_keys=n_keys, rho=rho, scaling="none").exact("ratio")
+        for n_keys in (FEW, N_KEYS)
+        for rho in (0.0, 0.5)
+    )
+    return every(*(at_least(one, CHANGED) for one in rows))
 
 
 @claim(
@@ -269,10 +284,7 @@ def signal(results: Results) -> Outcome:
         "rows, without the scale over with it, d_k = 64",
         zh="输入很大与输入较小时雅可比矩阵范数之比：在该条件下取随机各行的中位数，不缩放与缩放之比，d_k = 64",
     ),
-    holds_if=Text(
-        en="their differences are large too, and there are 3 keys",
-        zh="其差距也很大，且只有 3 个键",
-    ),
+    holds_if=Text(en="their differences are large too, and there are 3 keys", zh="其差距也很大，且只有 3 个键"),
     not_if=Text(
         en="all of them are larger by the same amount: softmax does not see it",
         zh="全部输入同时增大相同的量：softmax 看不到这种变化",
@@ -290,3 +302,28 @@ def large_inputs(results: Results) -> Outcome:
     # The Jacobian depends on the weights alone: where they do not differ, the ratio is 1.
     together = results.check("shifted_from_softmax").exact().shifted(1)
     return under(at_most(apart, VANISHING), at_most(together, VANISHING))
+
+
+@claim(
+    "C76",
+    source="B",
+    kind="trained",
+    says=Text(
+        en="In actual training hardly any effective gradient gets back to update the parameters without the scale.",
+        zh="在实际训练中，不缩放时，反向传播几乎没有有效的梯度信号可以更新参数。",
+    ),
+    measures=Text(
+        en="norm of the gradient of W_q and W_k, without the scale over with it, at the two times of C11; the one "
+        "nearer to the threshold is shown",
+        zh="W_q 与 W_k 的梯度范数，不缩放与缩放之比，取 C11 的两个时段；此处列出更接近界限的一个",
+    ),
+    remark=Text(
+        en="A factor 8 of the ratio is √d_k itself, by definition; without it about 0.5 is left at the start. How "
+        "effective a gradient is as a signal is C71.",
+        zh="按定义，比值中有 √d_k = 8 倍来自缩放因子本身；除去它，开始时约剩 0.5。梯度作为信号是否有效见 C71。",
+    ),
+    evidence="fig-training-telemetry",
+    reads=("training",),
+)
+def little_gets_back(results: Results) -> Outcome:
+    return _vanish(results)

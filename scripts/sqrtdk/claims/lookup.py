@@ -241,7 +241,8 @@ class Results:
         row = self.trained("training_verdicts", task, scaling, d_k, comparison=comparison)
         dof = halved(int(row.number("n_seeds")))
         read = row.between if row.values["unit"] == "ratio" else row.difference
-        return read("estimate", "low", "high", dof=dof)
+        found = read("estimate", "low", "high", dof=dof)
+        return dataclasses.replace(found, ends=(-1.0, 1.0)) if row.values["unit"] == "share" else found
 
     def reached(self, scaling: str, d_k: int, task: str) -> Measured:
         """Return the share of the runs of a rule that learn a task, at its fastest rate; the longest come first."""

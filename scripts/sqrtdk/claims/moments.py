@@ -1,6 +1,6 @@
 """Claims on the mean, the variance and the tails of q·k."""
 
-from sqrtdk.claims.core import PART, Measured, Outcome, Test, at_least, claim, every, near, under
+from sqrtdk.claims.core import PART, WHOLE, Measured, Outcome, Test, at_least, claim, every, near, under
 from sqrtdk.claims.lookup import Results
 from sqrtdk.claims.texts import Text
 from sqrtdk.claims.thresholds import ALIGNED, ALMOST_ALL, CLOSE, EXPONENT, GROWING, HUNDREDS, MOMENT
@@ -35,13 +35,10 @@ def _exponent(results: Results, role: str) -> Measured:
         zh="q·k 与 q、k 夹角余弦的相关系数：随机向量，在该条件下还包括训练好的头；此处列出更接近界限的一个",
     ),
     holds_if=Text(
-        en="the keys have nearly the same length, as random ones do, or the lengths of a trained model",
-        zh="各个键的长度大致相同（如随机键），或取训练好的模型中的长度",
+        en="the keys have nearly the same length, as random ones do, or the lengths of the trained model",
+        zh="各个键的长度大致相同（如随机键），或取所用的训练好的模型中的长度",
     ),
-    not_if=Text(
-        en="their lengths vary as much as their mean",
-        zh="键长度的标准差与均值相当",
-    ),
+    not_if=Text(en="their lengths vary as much as their mean", zh="键长度的标准差与均值相当"),
     evidence="tab-claim-checks",
     reads=("claim_checks",),
 )
@@ -56,12 +53,11 @@ def alignment(results: Results) -> Outcome:
     source="A",
     kind="simulated",
     says=Text(
-        en="For components from N(0, 1) the variance of q·k grows in proportion to d_k.",
-        zh="当分量服从 N(0, 1) 时，q·k 的方差与 d_k 成正比。",
+        en="For independent components from N(0, 1) the variance of q·k grows linearly with d_k.",
+        zh="当各分量独立地服从 N(0, 1) 时，q·k 的方差随 d_k 线性增长。",
     ),
     measures=Text(
-        en="exponent of d_k in the variance, fitted over all widths",
-        zh="在全部宽度上拟合得到的方差关于 d_k 的指数",
+        en="exponent of d_k in the variance, fitted over all widths", zh="在全部宽度上拟合得到的方差关于 d_k 的指数"
     ),
     theorem="variance of q·k",
     evidence="fig-exponents",
@@ -79,10 +75,7 @@ def linear_growth(results: Results) -> Test:
         en="For independent components of mean 0 the mean of q·k is 0.",
         zh="当各分量独立且均值为 0 时，q·k 的均值为 0。",
     ),
-    measures=Text(
-        en="mean of q·k in units of its standard deviation",
-        zh="以标准差为单位的 q·k 均值",
-    ),
+    measures=Text(en="mean of q·k in units of its standard deviation", zh="以标准差为单位的 q·k 均值"),
     theorem="variance of q·k",
     evidence="tab-ensembles",
     reads=("moments",),
@@ -100,10 +93,7 @@ def mean_zero(results: Results) -> Test:
         en="The product of two independent components of mean 0 and variance 1 has variance 1.",
         zh="两个均值为 0、方差为 1 的独立分量，其乘积的方差为 1。",
     ),
-    measures=Text(
-        en="variance of q·k at the smallest width, over d_k",
-        zh="最小宽度下 q·k 的方差除以 d_k",
-    ),
+    measures=Text(en="variance of q·k at the smallest width, over d_k", zh="最小宽度下 q·k 的方差除以 d_k"),
     theorem="variance of q·k",
     evidence="fig-variance-law",
     reads=("moments",),
@@ -213,8 +203,9 @@ def unit_variance(results: Results) -> Outcome:
     source="A",
     kind="simulated",
     says=Text(
-        en="Scaled scores stay in one range: a wide head brings no extreme values.",
-        zh="缩放后的得分保持在固定范围内：头再宽也不会出现极端值。",
+        en="The range of softmax's inputs is stable: scaled scores stay within a reasonable one, and a large d_k "
+        "brings no extreme values.",
+        zh="输入 softmax 的值域稳定了：缩放后的点积值被限制在合理的范围内，不会因为 d_k 很大而出现极端值。",
     ),
     measures=Text(
         en="mean largest scaled score of a row of 64 keys, at d_k = 1024 over that at d_k = 64",
@@ -242,8 +233,9 @@ def no_extremes(results: Results) -> Test:
         zh="均值为 0 的独立高斯分量下 Var(q·k) 与 d_k Var(q_i) Var(k_i) 之比",
     ),
     remark=Text(
-        en="The first equation needs no variance of 1. With means in both q and k the variance is larger.",
-        zh="第一个等式并不要求方差为 1。若 q 与 k 的均值都不为 0，方差会更大。",
+        en="The first equation needs no variance of 1. With means in both q and k the variance is larger. That the "
+        "premise is met at the start, which the article says too, is C75.",
+        zh="第一个等式并不要求方差为 1。若 q 与 k 的均值都不为 0，方差会更大。文中还说初始化满足这一前提，见 C75。",
     ),
     theorem="variance of q·k",
     evidence="fig-variance-law",
@@ -294,10 +286,7 @@ def size_grows(results: Results) -> Test:
         en="standard deviation of q·k over √d_k at four widths; the one nearest to the threshold is shown",
         zh="四个宽度下 q·k 的标准差除以 √d_k；此处列出最接近界限的一个",
     ),
-    remark=Text(
-        en="Why the paper uses it is C67.",
-        zh="论文为何使用它，见 C67。",
-    ),
+    remark=Text(en="Why the paper uses it is C67.", zh="论文为何使用它，见 C67。"),
     theorem="variance of q·k",
     evidence="fig-variance-law",
     reads=("moments",),
@@ -347,14 +336,15 @@ def pooled_variance(results: Results) -> Test:
         "头所占比例；此处列出起决定作用的一个",
     ),
     remark=Text(
-        en="Robust is read as: the variance stays about 1. That models work with the factor is not in doubt. With one "
-        "side uncorrelated the variance is 1 all the same.",
-        zh="此处把鲁棒理解为方差仍约为 1；模型使用该因子能正常工作，这一点并无疑问。只要有一方的分量互不相关，方差仍为 "
-        "1。",
+        en="That models work with the factor is not in doubt; how robust that is was not measured. What was is whether "
+        "the variance stays about 1: where one side alone is correlated, but neither with both nor in most trained "
+        "heads.",
+        zh="模型使用该因子能正常工作，这一点并无疑问；究竟有多鲁棒，没有测量。所测量的是方差是否仍约为 1：仅一方相关时"
+        "如此，双方都相关时以及在大多数训练好的头中则不然。",
     ),
+    untested=WHOLE,
     evidence="fig-real-heads",
     reads=("moments", "real_heads"),
-    widespread=True,
 )
 def robust(results: Results) -> Outcome:
     one_side, both = (_variance(results, role) for role in ("correlated on one side", "correlated"))

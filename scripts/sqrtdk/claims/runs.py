@@ -111,6 +111,11 @@ class Runs:
         )
         return self._geometric(plain - scaled, chosen=False)
 
+    def gradient_left(self) -> Measured:
+        """Return that norm without the scale in the last third of the steps over that at the first, likewise."""
+        logs, steps = self._gradients()[0], self.plain.steps
+        return self._geometric(_mean(logs[..., steps > LATE * steps[-1]]) - _mean(logs[..., :1]), chosen=False)
+
     def gradient_jumps(self) -> Measured:
         """Return the mean change of the logarithm of that norm from one logged step to the next, without over with."""
         plain, scaled = (np.log(_mean(np.abs(np.diff(logs)))) for logs in self._gradients())
@@ -121,13 +126,12 @@ class Runs:
         plain, scaled = (np.log(self.best_rates(cell).of(cell.spread[..., -1])) for cell in self.pair)
         return self._geometric(plain - scaled)
 
-    def spread_changes(self, relative: bool = False) -> Measured:
-        """Return the mean change of that spread, or of its logarithm, from one logged step to the next, likewise."""
+    def spread_changes(self) -> Measured:
+        """Return the mean change of that spread from one logged step to the next, likewise."""
         found = []
         for cell in self.pair:
             index = self.best_rates(cell).index
             path = cell.spread[index, np.arange(len(index))]
-            path = np.log(np.maximum(path, TINY)) if relative else path
             found.append(np.log(np.maximum(np.abs(np.diff(path)).mean(axis=1), TINY)))
         return self._geometric(found[0] - found[1])
 

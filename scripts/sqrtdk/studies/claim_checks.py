@@ -18,6 +18,7 @@ from sqrtdk.variants.normalisers import NORMALISERS
 N_QUERIES, N_KEYS, D_K = 16, 64, 64
 WIDTHS = (4, 16, 64, 256, 1024)
 ROW_KEYS = (16, 64, 1024)
+SCALED_KEYS = (3, 64, 512, 4096)
 LIMITS = (3.0, 10.0)
 """Sizes of logits of which the share beyond is counted."""
 SCALARS = 4_000_000
@@ -72,6 +73,7 @@ def table(seed: int, heads: Iterable[tuple[np.ndarray, np.ndarray, float]] = ())
         rows += row_weights(n_keys, seed)
     for case, spread in (("equal_lengths", 0.0), ("unequal_lengths", SPREAD_OF_LENGTHS)):
         rows.append(alignment(case, spread, seed))
+    rows += [scaled_jacobian(n_keys, seed) for n_keys in SCALED_KEYS]
     rows += [sparse_effect("window", seed), sparse_effect("top_k", seed)]
     rows += [*calculations(seed), reparametrised(seed)]
     return [*rows, *(rate_of_large_weights(name, seed) for name in TRIED), *trained_heads(heads)]
@@ -182,6 +184,18 @@ def row_weights(n_keys: int, seed: int) -> list[dict[str, Any]]:
         ratio = estimates.bias_corrected(lambda means: means[..., 0] / means[..., 1], pair)
         rows.append(_row("one_hot_gradient", ratio.value, ratio.se, None, case, **place))
     return rows
+
+
+def scaled_jacobian(n_keys: int, seed: int) -> dict[str, Any]:
+    """Return the mean norm of softmax's Jacobian in rows that are scaled, at d_k = D_K, each with a query of its own.
+
+    Of a query the scores are independent and normal with its length as standard deviation.
+    """
+    rng, shape = streams.generator(seed, "claims", "scaled", n_keys), (MIN_BLOCKS, N_QUERIES)
+    lengths = np.sqrt(rng.chisquare(D_K, (*shape, 1)) / D_K)
+    row = softmax.rows(lengths * streams.standard_normal(rng, (*shape, n_keys)))
+    blocks = softmax.jacobian_frobenius(row).mean(axis=1)
+    return _row("scaled_jacobian", *estimates.mean(blocks), d_k=D_K, n_keys=n_keys, n_blocks=len(blocks))
 
 
 def sparse_effect(normaliser: str, seed: int) -> dict[str, Any]:
