@@ -70,8 +70,9 @@ def first_gradient(results: Results) -> Test:
     not_if=OWN_RATE,
     untested=PART,
     remark=Text(
-        en="The first half was tested, in small models; that the curve is smooth and normal at once was not.",
-        zh="前一半在小模型上做了检验；曲线是否“立刻变得平滑正常”没有检验。",
+        en="An anecdote of another model. The first half was tested, in small ones; that the curve is smooth and "
+        "normal at once was not.",
+        zh="这是关于另一模型的轶事。前一半在小模型上做了检验；曲线是否“立刻变得平滑正常”没有检验。",
     ),
     evidence="fig-training-curves",
     reads=("training",),

@@ -37,9 +37,11 @@ TARGET = 1
 STEPS, RATE, TRAINED_D_K = 30, 0.03, 16
 LARGE = 2.0
 """How many times as large W_q and W_k start, where large initial weights are trained."""
-SEEDS = 8
-TRIED = {"adam": (80, 0.0085 * 2 ** (np.arange(6) / 2)), "sgd": (60, 0.4 * 2 ** (np.arange(5) / 2))}
-"""Steps and learning rates, a factor √2 apart, around the largest one that works."""
+TRIED: dict[str, tuple[int, int, dict[float, tuple[float, ...]]]] = {
+    "adam": (80, 8, {1.0: (0.024, 0.034, 0.048), LARGE: (0.017, 0.024, 0.034)}),
+    "sgd": (60, 4, {1.0: (1.13, 1.6), LARGE: (1.13, 1.6)}),
+}
+"""Steps, seeds, and by how large weights are the learning rates, a factor √2 apart, around the largest that works."""
 WORKS = 0.25
 """A rate works where the progress, 1 − loss/guess, is at least this; half of the way takes large weights longer."""
 WIDTHS_OF_HEADS = {
@@ -295,32 +297,32 @@ def _losses(seed: int, factor: float, weights: float, rate: float) -> np.ndarray
 def rate_of_large_weights(optimiser: str, seed: int) -> dict[str, Any]:
     """Return the largest rate that works with W_q and W_k LARGE times as large, over that with usual ones.
 
-    Of the mean progress of SEEDS models on recall; the error is the jackknife's over seeds, which both share.
+    Of the mean progress of some models on recall; the error is the jackknife's over seeds, which both share.
     """
-    usual, large = (_progress(optimiser, seed, weights).T for weights in (1.0, LARGE))
-    rates = TRIED[optimiser][1]
+    _, n_seeds, tried = TRIED[optimiser]
+    progress = [_progress(optimiser, seed, weights).T for weights in tried]
+
+    def ends(means: np.ndarray, rates: tuple[float, ...]) -> np.ndarray:
+        return np.apply_along_axis(lambda one: windows.window(np.array(rates), one, WORKS)[1], -1, means)
 
     def ratio(means: np.ndarray) -> np.ndarray:
-        ends = [
-            np.apply_along_axis(lambda one: windows.window(rates, one, WORKS)[1], -1, part)
-            for part in np.split(means, 2, axis=-1)
-        ]
-        return math.log(10) * (ends[1] - ends[0])
+        usual, large = map(ends, np.split(means, [len(tried[1.0])], axis=-1), tried.values())
+        return math.log(10) * (large - usual)
 
-    log = estimates.bias_corrected(ratio, np.hstack([usual, large]))
+    log = estimates.bias_corrected(ratio, np.hstack(progress))
     centre = math.exp(log.value)
-    return _row("rate_of_large_weights", centre, centre * log.se, None, optimiser, TRAINED_D_K, 0, SEEDS)
+    return _row("rate_of_large_weights", centre, centre * log.se, None, optimiser, TRAINED_D_K, 0, n_seeds)
 
 
 def _progress(optimiser: str, seed: int, weights: float) -> np.ndarray:
     """Return 1 − loss/guess after training with 1/√d_k and larger W_q and W_k, (rates, seeds)."""
-    task, (steps, rates) = tasks.TASKS["recall"], TRIED[optimiser]
-    shape, rule, seeds = task.shape(TRAINED_D_K), Rule(TRAINED_D_K**-0.5), range(SEEDS)
+    task, (steps, n_seeds, tried) = tasks.TASKS["recall"], TRIED[optimiser]
+    shape, rule, seeds = task.shape(TRAINED_D_K), Rule(TRAINED_D_K**-0.5), range(n_seeds)
     first = runs.initial(shape, rule, "recall", seed, seeds)
     for name in first:
         first[name] = (first[name] * (weights if name.endswith(runs.SCORES) else 1.0)).astype(runs.TRAINED_IN)
-    models = [{name: value.copy() for name, value in first.items()} for _ in rates]
-    moves = [Optimiser(optimiser, np.full(SEEDS, rate)) for rate in rates]
+    moves = [Optimiser(optimiser, np.full(n_seeds, rate)) for rate in tried[weights]]
+    models = [{name: value.copy() for name, value in first.items()} for _ in moves]
     # A diverging run leaves the range of numbers, and counts as guessing.
     with np.errstate(all="ignore"):
         for _, drawn in zip(range(steps), runs.batches("recall", seed, seeds), strict=False):
