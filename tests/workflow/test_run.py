@@ -186,7 +186,7 @@ STAGES = {
     ),
 }
 MOMENTS = ("moments", "collected", "laws")
-UNCLAIMED = {"keys", "energy", "phases", "maps"}
+UNCLAIMED = {"energy", "phases", "maps"}
 """Stages whose tables no claim reads."""
 LATER = [stage for stage in STAGES if stage not in ("moments", "heads", "collected", "laws", "phases", "audit")]
 
