@@ -237,6 +237,21 @@ def test_a_best_rate_at_an_edge_decides_nothing():
     assert (rows.loc[["loss", "accuracy", "speed", "same_rate"], "verdict"] == "undecided").all()
 
 
+def test_a_rule_that_learns_at_no_rate_is_decided_and_not_by_the_edge_where_chance_is_lowest():
+    table = synthetic.training(scalings=("none", "1/sqrt(d_k)"), d_k=(64,), diverge=False)
+    fails, last = table["scaling"] == "none", table["step"] == table["step"].max()
+    first = table["learning_rate"] == table["learning_rate"].min()
+    table.loc[fails, ["loss", "accuracy"]] = [synthetic.GUESS * 1.01, 0.03]
+    table.loc[fails & last & first, "loss"] = synthetic.GUESS * 0.995
+    rows = frame(comparisons.verdicts(cells.cells(table), 1)).set_index("comparison")
+    assert rows.loc["loss", "interior"]
+    assert rows.loc[["loss", "accuracy", "speed"], "verdict"].tolist() == ["hurts"] * 3
+    # A rate at the edge at which something is learned decides nothing, as ever.
+    table.loc[fails & last & first, "loss"] = synthetic.GUESS * 0.8
+    rows = frame(comparisons.verdicts(cells.cells(table), 1)).set_index("comparison")
+    assert not rows.loc["loss", "interior"]
+
+
 def test_a_rule_against_itself_is_no_difference():
     """Negative control: the same runs under another name, and others from other seeds with the same law."""
     table = synthetic.training(scalings=("1/sqrt(d_k)",))

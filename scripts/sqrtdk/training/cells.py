@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 KEY = ["experiment", "task", "optimiser", "scaling", "d_k"]
 SMALLEST = 1e-12
+NOTHING = 0.99  # ASSUME
+"""A loss above this share of that of guessing tells nothing of a rate: there it is chance which is the smallest."""
 EQUAL = 1e-6
 """Weight of a loss, in steps, among rates at which learning takes as many steps."""
 FIRST = 0.5
@@ -71,9 +73,14 @@ class Sweep:
         return TASKS[self.key["task"]].target
 
     @property
+    def cost(self) -> np.ndarray:
+        """What rates are chosen by, (rates, seeds): final losses, those of runs that learned nothing all alike."""
+        return np.minimum(self.loss, NOTHING * self.guess)
+
+    @property
     def best(self) -> int:
         """The index of the rate with the smallest mean loss."""
-        return int(self.loss.mean(axis=1).argmin())
+        return smallest(self.cost.mean(axis=1))
 
     def steps_to_target(self) -> np.ndarray:
         """Return the step at which the loss reaches the target, interpolated; infinite where it does not."""
@@ -93,7 +100,7 @@ class Sweep:
 
     def best_rates(self) -> "Choice":
         """Choose rates by the loss."""
-        return choose(self.rates, self.loss)
+        return choose(self.rates, self.cost)
 
     def last_rates(self) -> "Choice":
         """Return the largest rate that was tried, for every seed."""
@@ -101,7 +108,7 @@ class Sweep:
 
     def fastest_rates(self) -> "Choice":
         """Choose rates by the steps to the target; of equals, as where no run reaches it, by the loss."""
-        return choose(self.rates, self.duration() + EQUAL * self.loss)
+        return choose(self.rates, self.duration() + EQUAL * self.cost)
 
 
 def cells(training: "pd.DataFrame") -> list[Sweep]:
@@ -158,13 +165,19 @@ class Choice:
         return values[self.index, np.arange(len(self.index))]
 
 
-def choose(rates: np.ndarray, values: np.ndarray, pick: Callable[[np.ndarray], Any] = np.argmin) -> Choice:
+def smallest(means: np.ndarray) -> int:
+    """Return the index of the smallest number; of equals, as where runs guess at every rate, that of the middle one."""
+    equals = np.flatnonzero(means == means.min())
+    return int(equals[len(equals) // 2])
+
+
+def choose(rates: np.ndarray, values: np.ndarray, pick: Callable[[np.ndarray], int] = smallest) -> Choice:
     """Choose for each half of the seeds the rate that `pick` finds by the means of the other half.
 
-    values: (rates, seeds). pick: means, (rates,) -> index of a rate; of the smallest unless given.
+    values: (rates, seeds). pick: means, (rates,) -> index of a rate.
     """
     n = values.shape[1]
-    best, even, odd = (int(pick(part.mean(axis=1))) for part in (values, values[:, ::2], values[:, 1::2]))
+    best, even, odd = (pick(part.mean(axis=1)) for part in (values, values[:, ::2], values[:, 1::2]))
     index = np.where(np.arange(n) % 2 == 0, odd, even)
     return Choice(index, float(rates[best]), not {best, even, odd} & {0, len(rates) - 1})
 
