@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -132,6 +133,53 @@ class TestEveryFamily:
         ensemble = ensembles.build(spec)
         assert ensembles.build(ensemble.spec) == ensemble
         assert "<math" in mathml.mathml(ensemble.variance_formula)
+
+
+SYMBOLS = {"sd": "sigma", "mean": "m", "rank": "r", "n_outliers": "m", "df": "nu"}
+BY_FAMILY = {"l2norm": {"scale": "g"}, "outliers_aligned": {"scale": "c"}, "outliers_misaligned": {"scale": "c"}}
+BEYOND = (r"\sum", r"\|", r"\beta", r"\mu")
+"""What stands for more than arithmetic of parameters: sums over components, norms of matrices, moments."""
+COMPUTABLE = [spec for spec in SPECS if not any(sign in ensembles.build(spec).variance_formula for sign in BEYOND)]
+
+
+def symbols(ensemble) -> dict[str, float]:
+    """Return the values of a family's parameters by the symbols that its formula has for them."""
+    found = {}
+    for name, value in dataclasses.asdict(ensemble).items():
+        side, _, rest = name.partition("_") if name.startswith(("query_", "key_")) else ("", "", name)
+        letter = BY_FAMILY.get(ensemble.family, {}).get(rest, SYMBOLS.get(rest, rest))
+        found[f"{letter}_{side[0]}" if side else letter] = value
+    return found
+
+
+def evaluated(tex: str, values: Mapping[str, float]) -> float:
+    """Compute a formula in TeX of fractions, powers, sums and products without a sign; `, x = …` defines x first."""
+    main, *definitions = tex.replace(r"\quad", "").replace("\\", "").split(",")
+    values = dict(values)
+    for definition in definitions:
+        name, _, text = definition.partition("=")
+        values[name.strip()] = evaluated(text, values)
+    main = re.sub(r"\^\{(.*?)\}", r"^(\1)", main)
+    while (plain := re.sub(r"frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))", main)) != main:
+        main = plain
+    tokens = re.findall(r"\d+|[a-z]+(?:_[a-z])?|[-+/()^]", main)
+    assert "".join(tokens) == main.replace(" ", ""), main
+    python = []
+    for before, token in zip(["(", *tokens], tokens, strict=False):
+        if re.match(r"[\w)]", before) and re.match(r"[\w(]", token):
+            python.append("*")
+        python.append({"^": "**"}.get(token, token))
+    return eval("".join(python), {"__builtins__": {}}, values)
+
+
+@pytest.mark.parametrize("d_k", [3, 8])
+@pytest.mark.parametrize("spec", COMPUTABLE, ids=spec_id)
+def test_its_formula_is_its_exact_variance(spec, d_k):
+    ensemble = ensembles.build(spec)
+    if ensemble.problems_at(d_k) or ensemble.undefined_at(d_k):
+        d_k = widths(ensemble, d_k)[-1]
+    found = evaluated(ensemble.variance_formula, symbols(ensemble) | {"d_k": d_k})
+    assert found == pytest.approx(ensemble.exact(d_k).variance, rel=1e-9)
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if not ensembles.build(spec).problems_at(WIDE)], ids=spec_id)
