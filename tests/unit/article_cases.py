@@ -328,6 +328,7 @@ def saturated(count: int):
 QUESTIONS = {
     "width.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "twice.training": verdicts("1/d_k", comparison="same_rate"),
+    "language.text": dict.fromkeys(WORDS_OF_VERDICTS),
     "qk_norm.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "rules.mup": verdicts("1/d_k"),
     "fold.start": {"same": frames, "other": lambda: spread(2.0, scheme="t5")},

@@ -26,6 +26,8 @@ _EDGES = [(i / 10) ** 2 for i in range(11)]
 _ONE_HOT = 0.5
 _WIDTHS = (4, 64, 1024)
 """Widths that are shown, or the nearest that there are."""
+_ONE_KEY = 1.5
+"""Effective keys up to which queries pick one."""
 _LEFT, _RIGHT, _TOP, _BELOW, _BAR = 0.34, 0.04, 0.34, 0.38, 0.66
 """Margins in inches: of the labels, above the matrices, below each of them, and of the colour bar."""
 
@@ -152,13 +154,16 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 
 
 def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
-    """Say how many keys a query of the widest head listens to under each of the two usual rules."""
+    """Say whether a query of the widest head picks one key under one of the two usual rules and blends under the other.
+
+    Their numbers are of one draw, and no title.
+    """
     wide = table[table["d_k"] == table["d_k"].max()]
     keys = wide.groupby("scaling")["effective_keys"].mean()
     if not {"none", "1/sqrt(d_k)"} <= set(keys.index):
         return (Sentence("title"),)
     plain, scaled = (numbers.significant(keys[rule], 2) for rule in ("none", "1/sqrt(d_k)"))
-    kind = "sharper" if keys["none"] < keys["1/sqrt(d_k)"] else "other"
+    kind = "sharper" if keys["none"] < _ONE_KEY and keys["1/sqrt(d_k)"] > 2 * _ONE_KEY else "other"
     values = {"plain": plain, "scaled": scaled, "n_keys": _n_keys(table), "d_k": numbers.count(wide["d_k"].iloc[0])}
     return (Sentence(f"finding.{kind}", values),)
 

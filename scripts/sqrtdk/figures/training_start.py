@@ -61,7 +61,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     axes.set_ylim(len(_HALVES) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     _steps(axes, table)
-    axes.set_xlabel("steps until the loss is good")
+    axes.set_xlabel("steps to a fixed loss")
     handles = [panels.key(look, line=False) for look in looks.values()]
     figure.legend(handles=handles, loc="upper left", ncols=len(looks), handlelength=1, columnspacing=1)
     axes.set_title(panels.short(f"{training_words.label(table)}, dₖ = {table['d_k'].iloc[0]}", 44))

@@ -55,6 +55,13 @@ class KeyNumber:
         return str(self.value) if self.unit == COUNT else exact(self.value, 4)
 
     @property
+    def full(self) -> str:
+        """Return the number as `spelled`, with its interval where it has one and no standard error."""
+        if self.se is None and self.low is not None and self.high is not None:
+            return f"{self.spelled} {numbers.interval(self.low, self.high)}"
+        return self.spelled
+
+    @property
     def reading(self) -> str:
         """Return the number rounded for reading: the exact value where there is one, else two digits."""
         if self.unit == COUNT:
@@ -103,7 +110,7 @@ class Facts:
     def quote(self, name: str) -> Quantity:
         """Return a number for a sentence. Raises KeyError for one that the run does not have."""
         number = self.quoted[name] = self.by_name[name]
-        return Quantity(number.reading, name, number.spelled)
+        return Quantity(number.reading, name, number.full)
 
     def all(self, *names: str) -> bool:
         """Say whether the run has all of these numbers."""

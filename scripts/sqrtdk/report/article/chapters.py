@@ -316,7 +316,7 @@ class Article:
         ordered = sorted(usual, key=lambda name: weights[name].value)
         low, high = ordered[0], ordered[-1]
         verdict = "all" if near_one(weights[low].value) and near_one(weights[high].value) else "some"
-        finding = self.said(f"start.finding.{verdict}", f"low={low}", f"high={high}")
+        finding = self.said(f"start.finding.{verdict}", *((f"low={low}", f"high={high}") if verdict == "all" else ()))
         weighed = (
             self.said("start.rule"),
             self.said("start.usual", "linear=WeightsLinearDefaultStd", "attention=WeightsXavierFusedStd"),

@@ -13,7 +13,7 @@ from sqrtdk.report.facts import Facts
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import missing
-from sqrtdk.report.trained import MEASURES, held, values, verdict
+from sqrtdk.report.trained import MEASURES, TEXT, held, values, verdict
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import find, pick
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
@@ -24,6 +24,8 @@ from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
 Frames = Mapping[str, pd.DataFrame]
+CONTEXT = 131_072
+"""The keys of a long context that people ask about."""
 SMALL, TOLD = 2, 1.6
 """The widths of the product of a small test, and what its variance came out as."""
 FROZEN = 0.5
@@ -47,7 +49,7 @@ EVIDENCE = {
     "width": ("tab-mistakes", "tab-training-shipped"),
     "twice": ("tab-mistakes", "methods-training"),
     "fold": ("tab-initialisation", "tab-start-rate", "methods-training"),
-    "language": ("fig-training-curves", "tab-training-shipped"),
+    "language": ("tab-training-shipped",),
     "rules": ("tab-scale-rules", "tab-training"),
     "layernorm": ("tab-normalisation", "fig-initialisation"),
     "qk_norm": ("tab-normalisation", "tab-mistakes", "tab-training-shipped"),
@@ -60,6 +62,7 @@ VARIANTS = {
     "twice.training": _TRAINED,
     "qk_norm.training": _TRAINED,
     "rules.mup": _TRAINED,
+    "language.text": _TRAINED,
     "fold.start": ("same", "other"),
     "layernorm.inputs": ("needed", "redundant"),
     "layernorm.heads": ("needed", "redundant"),
@@ -90,7 +93,7 @@ class Questions:
 
     def component(self) -> tuple[Sentence, ...]:
         """Say whose variance is 1."""
-        return (_said("component.answer"), _said("component.score"))
+        return (_said("component.answer"), _said("component.size"), _said("component.score"))
 
     def low_rank(self) -> tuple[Sentence, ...]:
         """Say what low rank means."""
@@ -124,9 +127,12 @@ class Questions:
         spread = [find(here, n_keys=n, measure="effective_keys", scaling=at.scaled) for n in (many, few)]
         told: dict[str, Any] = {"few": numbers.count(few), "many": numbers.count(many), "d_k": str(at.d_k)}
         for name, rows in (("weight", weights), ("keys", spread)):
-            told |= {f"{name}_many": reading(rows[0]), f"{name}_few": reading(rows[1])}
+            column = "theory" if all(row is not None and not missing(row["theory"]) for row in rows) else "estimate"
+            told |= {f"{name}_many": reading(rows[0], column), f"{name}_few": reading(rows[1], column)}
         found = compare(*(row[column] for row in weights for column in ("estimate", "se")))
-        return (_said(f"keys.weight.{found}", told), *frozen, _said("keys.spread", told), _said("keys.log"))
+        law = {"context": numbers.count(CONTEXT), "spread": numbers.significant(CONTEXT / math.e, 2)}
+        spread_out = (_said("keys.spread", told), _said("keys.law", law), _said("keys.log"))
+        return (_said(f"keys.weight.{found}", told), *frozen, *spread_out)
 
     def _freezing(self) -> tuple[Sentence, ...]:
         frontier = self.frames["freezing_frontier"].dropna(subset=["half_d_k"])
@@ -180,7 +186,13 @@ class Questions:
 
     def language(self) -> tuple[Sentence, ...]:
         """Say whether it matters for a language model."""
-        return (_said("language.answer"), _said("language.known"), _said("language.use"))
+        rows = held(self.longer["training_verdicts"], "none", ("loss",), task=TEXT)
+        text = None
+        if rows:
+            spelled = {"costs": "estimate", "low": "low", "high": "high"}
+            told = {word: numbers.significant(rows["loss"][column], 2) for word, column in spelled.items()}
+            text = _said(f"language.text.{verdict(rows)}", told)
+        return _told(text, _said("language.answer"), _said("language.known"), _said("language.use"))
 
     def rules(self) -> tuple[Sentence, ...]:
         """Say which other rules train: 1/d_k against the root, and which half of the difference does the work."""
