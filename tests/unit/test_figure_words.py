@@ -84,7 +84,7 @@ def test_the_growth_of_the_variance_is_read_from_the_numbers():
 TITLES = {
     "hero": ("one_query", "listens to 1.0 of 16 keys; with it to 7.6", "listens to 7.6 of 16 keys; with it only"),
     "saturation": ("softmax_saturation", "keys without the scale, and to ", "keys without the scale, and only to "),
-    "attention-maps": ("attention_maps", "each query of a wide head picks one key", "queries share their attention among "),
+    "attention-maps": ("attention_maps", "query of a wide head picks one key", "queries share their attention among "),
     "gradient-distribution": (
         "gradient_distribution",
         "Without the scale a tenth of the queries carries ",
@@ -108,10 +108,14 @@ def test_a_title_is_the_finding_and_turns_with_the_numbers(name):
 
 def test_which_half_does_the_work_is_read_from_the_numbers():
     frames = synthetic.frames()
-    assert describe("training-start", frames).title.startswith("Without the scale it is a smaller start that helps: 65 steps in place of 200")
+    assert describe("training-start", frames).title.startswith(
+        "Without the scale it is a smaller start that helps: 65 steps"
+    )
     table = frames["start_rate"]
     swapped = table.assign(start=table["rate"], rate=table["start"])
-    assert describe("training-start", {"start_rate": swapped}).title.startswith("Without the scale it is a smaller rate that helps")
+    assert describe("training-start", {"start_rate": swapped}).title.startswith(
+        "Without the scale it is a smaller rate"
+    )
     wide = table.assign(low=1.0, high=1e4)
     assert describe("training-start", {"start_rate": wide}).title.startswith("Neither half alone")
 
