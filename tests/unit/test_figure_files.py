@@ -13,6 +13,7 @@ import pypdf
 import pytest
 import synthetic_results as synthetic
 from figure_cases import NAMES, data_of, figure_of, say, small, stamp, svg, title, word_files, words_of
+from fontTools.ttLib import TTFont
 from matplotlib import pyplot
 from matplotlib.text import Text
 from PIL import Image
@@ -95,6 +96,15 @@ def test_files_carry_title_and_licence_and_no_type_3_font():
         for part in ("exponents", "1.2.3", "ab" * 32, "CC BY 4.0"):
             assert part in text
     assert "dc:date" not in svg("exponents")
+
+
+def test_fonts_in_a_pdf_hold_shapes_and_nothing_that_lays_out_text():
+    pages = pypdf.PdfReader(io.BytesIO(saving.save(figure_of("exponents"), "pdf"))).pages
+    for font in pages[0]["/Resources"]["/Font"].get_object().values():
+        described = font.get_object()["/DescendantFonts"][0].get_object()["/FontDescriptor"].get_object()
+        tables = TTFont(io.BytesIO(described["/FontFile2"].get_object().get_data())).keys()
+        assert "glyf" in tables
+        assert not set(saving.LAYOUT_TABLES) & set(tables)
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Frames = Mapping[str, pd.DataFrame]
     Draw = Callable[[pd.DataFrame, Frames], Figure]
 
+LAYOUT_TABLES = ("GDEF", "GPOS", "GSUB", "MATH", "kern")
+"""Of a font: classes of glyphs, their places and substitutes, mathematics, kerning."""
 _DPI = 200
 _SAME = 1e-6
 _NO_METADATA = {
@@ -108,7 +110,8 @@ def styled(
                 if (engine := figure.get_layout_engine()) is not None:
                     # Laid out once: every format gets the same places, and saving three files costs one layout.
                     engine.execute(figure)
-                    figure.set_layout_engine("none")
+                    # With "none" in place of None, each file would cost a draw that is thrown away.
+                    figure.set_layout_engine(None)
                 _settle(figure)
                 for holder in (figure, *figure.subfigs):
                     for legend in holder.legends:
@@ -136,6 +139,8 @@ def save(figure: Figure, kind: str, target: Target = TARGETS["report"], frame: F
     """
     from matplotlib.transforms import Bbox
 
+    if kind == "pdf":
+        _leave_out_layout_of_fonts()
     content = io.BytesIO()
     scale = target.width / figure.get_figwidth()
     width, height = figure.get_size_inches()
@@ -156,6 +161,13 @@ def save(figure: Figure, kind: str, target: Target = TARGETS["report"], frame: F
     if abs(scale - 1) < _SAME or kind == "png":
         return made
     return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](made, scale)
+
+
+def _leave_out_layout_of_fonts() -> None:
+    """Embed fonts without what only lays out text: a PDF names each glyph and its place, and subsetting takes long."""
+    from fontTools.subset import Options
+
+    Options._drop_tables_default = sorted({*Options._drop_tables_default, *LAYOUT_TABLES})
 
 
 def _clips_by_order(content: bytes) -> bytes:
