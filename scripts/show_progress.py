@@ -4,7 +4,7 @@ import logging
 import shutil
 import time
 
-from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake.logging import LogEvent
 
 LINES = 10
 """How many are written in a run where none can move."""

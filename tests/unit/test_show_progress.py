@@ -4,7 +4,7 @@ import io
 import logging
 
 import pytest
-from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake.logging import LogEvent
 
 import show_progress
 
