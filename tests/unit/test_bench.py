@@ -4,6 +4,7 @@ No test depends on how fast anything runs.
 """
 
 import itertools
+import json
 
 import bench
 import bench_kernels
@@ -156,6 +157,30 @@ def test_the_shares_of_a_run_are_of_one_whole():
     assert kernels.value == pytest.approx(0.55)
     assert kernels.reached is False
     assert lines[-1].value == pytest.approx(262.144)
+    assert next(line.value for line in lines if "outside of kernels" in line.case) == pytest.approx(180)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_edit_is_measured_after_its_run_and_held_against_its_goal(monkeypatch, quick):
+    ran = []
+
+    def snakemake(folder, *options):
+        results = folder / "run/results"
+        results.mkdir(parents=True, exist_ok=True)
+        (results / "run.json").write_text(json.dumps(RECORD), encoding="utf-8")
+        assert (folder / "source" / bench_run.WORDS).is_file()
+        ran.append((options, (folder / "source" / bench_run.WORDS).read_text(encoding="utf-8")))
+        return bench_timing.Process("", float(len(ran)), 1.0, 1.0)
+
+    monkeypatch.setattr(bench_run, "_snakemake", snakemake)
+    lines = {line.case: line for line in bench_run.run_lines(2, quick)}
+    assert {case: lines[case].goal.bound for case in bench_run.EDITS} == bench_run.EDITS
+    given = [" ".join(options) for options, _ in ran]
+    for said in ("title=Title 1", "language=zh", "96", "student_t"):
+        assert sum(said in options for options in given) == 1
+    # What is edited stands where it stood before the next edit begins.
+    assert len({words for _, words in ran}) == 3
+    assert all(("quick.yaml" in options) == quick for options in given[1:])
 
 
 def test_the_page_says_what_is_missed_and_why_and_nothing_of_the_host():
