@@ -17,7 +17,7 @@ from sqrtdk.variants.transforms import TRANSFORMS
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = with_registries(load_schema(ROOT / "workflow/schemas/config.schema.yaml"))
 KEYS = SCHEMA["properties"]
-NAMES = ("true", "inf", "null", "nan", "e1", "on", "n", "x_" * 15 + "y", "con", "a0", "gaussian", "gradient")
+NAMES = ("true", "inf", "null", "nan", "e1", "on", "x_" * 15 + "y", "con", "a0", "gaussian", "gradient")
 TEXTS = (
     "007",
     "null",

@@ -23,7 +23,11 @@ from sqrtdk.config.validation import ConfigError, validate
 
 COSTS = yaml.safe_load((ROOT / "resources/costs.yaml").read_text(encoding="utf-8"))
 DEFAULT = load_file(ROOT / "config/config.yaml")
-STRAY = re.compile(r"\b(nan|NaN|None|undefined|inf)\b|\{\{|\}\}|\{%|<Undefined")
+STRAY = re.compile(
+    r"\b(nan|None|undefined|inf)\b|\{\{|\}\}|\{%|"
+    r"(?<![\d.,^−-])\b1 (cells|ensembles|experiments|heads|keys|models|rows|seeds|tokens|widths)\b"
+)
+"""What looks like a value that was not there, and one of something in the plural."""
 
 
 def cases(few: int, many: int):
@@ -106,10 +110,10 @@ def test_the_smallest_pipeline_of_a_valid_configuration_ends_in_a_page(tmp_path,
 
 
 def stray(page: Path, understood: dict) -> list[str]:
-    """Return what in the words of a page looks like a value that was not there."""
+    """Return what in the words of a page is no word; the names of a user may be."""
     text = re.sub(r"<(style|script|svg|code|pre)\b.*?</\1>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.S)
     for name in (*understood["ensembles"], *understood["training"], *understood["dumps"], understood["title"]):
-        text = text.replace(name, "")
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "", text)
     return [text[max(0, found.start() - 60) : found.end() + 60] for found in STRAY.finditer(text)]
 
 

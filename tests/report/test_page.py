@@ -159,7 +159,7 @@ def test_figure_has_its_files_data_and_entry(page):
     assert '<pre tabindex="0" class="preview">d_k,variance\n1,1.0</pre>' in page
     assert "\\includegraphics{example}" in page
     assert "@misc{example}" in page
-    assert "Plotted data: 1 rows." in page
+    assert "Rows of plotted data: 1." in page
     assert "currentColor" in page
 
 
