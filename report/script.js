@@ -98,15 +98,11 @@
     for (const [name, value] of Object.entries({width: `${width}pt`, height: `${height}pt`, color: "#1a1a1a"})) {
       file.setAttribute(name, value);
     }
-    const used = new Set([...file.querySelectorAll("[class]"), file].map((element) => `.${element.getAttribute("class")}{`));
-    const rules = document.getElementById("figure-styles").textContent.split("\n");
-    const style = document.createElementNS(SVG, "style");
-    style.textContent = rules.filter((rule) => !/^\.s\d/.test(rule) || used.has(rule.slice(0, rule.indexOf("{") + 1))).join("\n");
     const [about, description] = ["metadata", "desc"].map((tag) => document.createElementNS(SVG, tag));
     about.textContent = source;
     description.textContent = document.getElementById(svg.getAttribute("aria-describedby")).textContent;
     file.removeAttribute("aria-describedby");
-    file.querySelector("title").after(description, about, style);
+    file.querySelector("title").after(description, about);
     return `<?xml version="1.0" encoding="utf-8"?>\n${new XMLSerializer().serializeToString(file)}`;
   }
 

@@ -4,11 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from markupsafe import Markup
-
 from program import Text, run
 from sqrtdk import __version__
-from sqrtdk.figures import catalogue, inline
+from sqrtdk.figures import catalogue
 from sqrtdk.report import citing, contents, rendering
 from sqrtdk.report.article import chapters, design, hero, made, questions
 from sqrtdk.report.provenance import report_entry
@@ -40,8 +38,7 @@ def render_report(
     at = contents.setting(frames, configuration)
     longer = reading.tables(shipped_training)
     facts = contents.facts(frames, configuration)
-    sheet = inline.Sheet()
-    shown = read_figures(figures, output.parent, sheet)
+    shown = read_figures(figures, output.parent)
     said = chapters.Article(frames, longer, at, facts)
     asked = questions.Questions(frames, longer, at, facts)
     article = {
@@ -65,7 +62,6 @@ def render_report(
         "setting": at,
         "article": article,
         "figures": shown,
-        "figure_styles": Markup(sheet.css),
         "atlas": contents.atlas(shown, found),
         "sources": made.sources(record["rules"], shown),
         "tables": found,
@@ -88,7 +84,7 @@ def read_sources(paths: list[Path]) -> dict[str, str]:
     return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files if file.is_file()}
 
 
-def read_figures(files: list[Path], folder: Path, sheet: inline.Sheet) -> list[dict]:
+def read_figures(files: list[Path], folder: Path) -> list[dict]:
     """Return the figures in the order of their numbers; a figure without one of its files is an error."""
     found = []
     for path in (path for path in files if path.suffix == ".json"):
@@ -99,7 +95,7 @@ def read_figures(files: list[Path], folder: Path, sheet: inline.Sheet) -> list[d
         record = json.loads(path.read_text(encoding="utf-8"))
         here = Path(os.path.relpath(path.parent, folder)).as_posix()
         texts = {kind: part.read_text(encoding="utf-8") for kind, part in parts.items()}
-        found.append(rendering.figure(record, texts, here, sheet))
+        found.append(rendering.figure(record, texts, here))
     if not found:
         raise rendering.MissingPart("no figure was given")
     return sorted(found, key=lambda figure: catalogue.order(figure["number"]))

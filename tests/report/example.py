@@ -60,7 +60,7 @@ RULES = {
 }
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 200">'
-    '<g id="line"><path d="M 10 190 L 390 10" style="stroke: #1a1a1a; fill: none"/></g></svg>'
+    '<g id="line"><path d="M 10 190 L 390 10" stroke="#1a1a1a" fill="none"/></g></svg>'
 )
 
 

@@ -72,6 +72,24 @@ def test_policy_forbids_requests_that_somebody_adds(visit, report):
     assert opened.failures == {"http://127.0.0.1:9/x.png": "csp"}
 
 
+def test_looks_stay_where_styles_are_forbidden(browser, report):
+    """Build servers show artifacts under such a policy: neither style sheets nor styles of elements count."""
+    policy = {"Content-Security-Policy": "sandbox; default-src 'none'; img-src 'self'; style-src 'self'"}
+    context = browser.new_context()
+    context.route("**/*", lambda route: route.fulfill(path=report.parent / route.request.url[9:], headers=policy))
+    page = context.new_page()
+    fills = """() => [...document.querySelectorAll('svg path')].map(path => getComputedStyle(path).fill)"""
+    page.goto("http://x/figures/fig-hero.svg")
+    assert "rgb(213, 94, 0)" in page.evaluate(fills)
+    page.goto("http://x/report.html")
+    assert page.evaluate("getComputedStyle(document.body).maxWidth") == "none"
+    assert "rgb(213, 94, 0)" in page.evaluate(fills)
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    assert page.locator("#eq-score math").is_visible()
+    assert page.locator("#eq-score .plain").is_hidden()
+    context.close()
+
+
 def test_every_figure_is_drawn(visit, report):
     page = visit(report, java_script_enabled=False).page
     page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")

@@ -106,8 +106,8 @@ def test_title_definition_and_source_stand_in_every_exported_picture(exported):
 
 
 def test_the_page_shows_the_figure_alone_as_it_was_drawn(exported):
-    alone = inline.svg_for_page(saving.save(figure_of("hero"), "svg").decode(), "x", inline.Sheet())
-    framed = inline.svg_for_page(exported["svg"].read_text(), "x", inline.Sheet())
+    alone = inline.svg_for_page(saving.save(figure_of("hero"), "svg").decode(), "x")
+    framed = inline.svg_for_page(exported["svg"].read_text(), "x")
     texts = [
         [text.text for text in ET.fromstring(page).iter("{http://www.w3.org/2000/svg}text")] for page in (alone, framed)
     ]

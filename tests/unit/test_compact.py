@@ -46,17 +46,14 @@ def polylines(d: str) -> list[np.ndarray]:
     return [np.array(line) for line in lines]
 
 
-def looks(text: str) -> tuple:
-    """Return declarations in one order and spelling, without fonts and with ink as the page has it."""
-    pairs = (part.partition(":")[::2] for part in text.replace(style.INK, "currentColor").split(";") if part.strip())
-    spelled = ((name.strip(), value.strip()) for name, value in pairs)
-    return tuple(sorted((name, value) for name, value in spelled if value and name != "font-family"))
+SHAPE = ("d", "x", "y", "id", "transform", "clip-path", "marker-start", "marker-mid", "href")
 
 
-def attributes(element: ET.Element) -> tuple:
-    """Return the looks of an element of the page."""
-    shape = ("d", "x", "y", "id", "transform", "clip-path", "marker-start", "marker-mid", "href")
-    return tuple(sorted((name, value) for name, value in element.attrib.items() if name not in shape))
+def looks(element: ET.Element) -> tuple:
+    """Return the looks of an element in one order, without fonts and with ink as the page has it."""
+    pairs = ((name.rpartition("}")[2], value) for name, value in element.attrib.items())
+    said = ((name, value.replace(style.INK, "currentColor")) for name, value in pairs if name not in SHAPE)
+    return tuple(sorted((name, value) for name, value in said if name != "font-family"))
 
 
 def original(text: str) -> tuple[dict, dict, list]:
@@ -65,10 +62,10 @@ def original(text: str) -> tuple[dict, dict, list]:
     shapes = {e.get("id"): e for e in root.iter(f"{SVG}path") if e.get("id")}
     marks, strokes, texts = defaultdict(list), defaultdict(list), []
     for element in root.iter():
-        tag, look = element.tag.removeprefix(SVG), dict(looks(element.get("style", "")))
+        tag, look = element.tag.removeprefix(SVG), dict(looks(element))
         if tag == "use":
             shape = shapes[element.get("{http://www.w3.org/1999/xlink}href")[1:]]
-            look |= dict(looks(shape.get("style", "")))
+            look |= dict(looks(shape))
             marks[tuple(sorted(look.items()))].append((float(element.get("x")), float(element.get("y"))))
         elif tag == "path" and not element.get("id") and element.get("d") and look != {"fill": "none"}:
             strokes[tuple(sorted(look.items()))] += polylines(element.get("d"))
@@ -79,7 +76,7 @@ def original(text: str) -> tuple[dict, dict, list]:
 
 def on_page(text: str) -> tuple[dict, dict, list]:
     """Return the same of a figure for the page."""
-    page = inline.svg_for_page(text, "x", inline.Sheet())
+    page = inline.svg_for_page(text, "x")
     root = ET.fromstring(page.replace(' xmlns="http://www.w3.org/2000/svg"', ""))
     parents = {child: parent for parent in root.iter() for child in parent}
     inside = {path for marker in root.iter("marker") for path in marker}
@@ -87,15 +84,15 @@ def on_page(text: str) -> tuple[dict, dict, list]:
     for element in root.iter():
         if element.get("marker-start"):
             name = element.get("marker-start").removeprefix("url(#").removesuffix(")")
-            (look,) = (attributes(path) for path in root.find(f".//*[@id='{name}']"))
+            (look,) = (looks(path) for path in root.find(f".//*[@id='{name}']"))
             (line,) = polylines(element.get("d"))
             assert (line[-1] == line[-2]).all()
             assert (len(line) > 2) == (element.get("marker-mid") is not None)
             marks[look] += [tuple(place) for place in line[:-1]]
         elif element.tag == "path" and element not in inside:
-            strokes[attributes(element)] += polylines(element.get("d"))
+            strokes[looks(element)] += polylines(element.get("d"))
         elif element.tag == "text":
-            texts.append((element.text, attributes(element) or attributes(parents[element])))
+            texts.append((element.text, looks(element) or looks(parents[element])))
     return marks, strokes, texts
 
 
@@ -133,7 +130,7 @@ def test_every_mark_stroke_and_text_is_still_there(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_is_two_fifths_of_its_file_at_most(name):
-    assert len(inline.svg_for_page(svg(name), name, inline.Sheet())) < len(svg(name)) * 2 / 5
+    assert len(inline.svg_for_page(svg(name), name)) < len(svg(name)) * 2 / 5
 
 
 @pytest.mark.slow
@@ -148,36 +145,36 @@ def test_the_test_sees_a_mark_and_a_stroke_that_moved():
 
 def drawn(body: str) -> ET.Element:
     text = f'<svg xmlns="http://www.w3.org/2000/svg"><g id="a">{body}</g></svg>'
-    return ET.fromstring(inline.svg_for_page(text, "x", inline.Sheet()))
+    return ET.fromstring(inline.svg_for_page(text, "x"))
 
 
 def paths(body: str) -> list[str]:
     return [path.get("d") for path in drawn(body).iter(f"{SVG}path")]
 
 
-BAR = '<path d="M {0} 1 L {0} 9" style="fill: none; stroke: red{1}"/>'
-CROSS = '<path d="M 1 5 L 9 5" style="fill: none; stroke: red{}"/>'
+BAR = '<path d="M {0} 1 L {0} 9" fill="none" stroke="red"{1}/>'
+CROSS = '<path d="M 1 5 L 9 5" fill="none" stroke="red"{}/>'
 
 
 def test_strokes_of_one_look_are_one_path_and_translucent_ones_that_cross_are_not():
     assert paths(BAR.format(2, "") + BAR.format(4, "") + CROSS.format("")) == ["m2 1v8m2-8v8m-3-4h8"]
-    thin = "; stroke-opacity: 0.1"
+    thin = ' stroke-opacity="0.1"'
     assert paths(BAR.format(2, thin) + BAR.format(4, thin) + CROSS.format(thin)) == ["m2 1v8m2-8v8", "m1 5h8"]
-    assert len(paths(BAR.format(2, "") + BAR.format(4, "; stroke-width: 2"))) == 2
-    filled = '<path d="M 0 0 L 1 0 L 1 1 z" style="fill: red"/>'
+    assert len(paths(BAR.format(2, "") + BAR.format(4, ' stroke-width="2"'))) == 2
+    filled = '<path d="M 0 0 L 1 0 L 1 1 z" fill="red"/>'
     assert paths(filled + filled) == ["m0 0h1v1z"] * 2
 
 
 def test_what_draws_nothing_is_left_out():
-    assert paths('<path style="fill: red"/><path d="M 0 0 L 1 0" style="fill: none"/>') == []
+    assert paths('<path fill="red"/><path d="M 0 0 L 1 0" fill="none"/>') == []
 
 
 def test_clip_paths_are_kept_and_said_once():
     clip = '<defs><clipPath id="c"><rect x="0" y="0" width="5.1234" height="5"/></clipPath></defs>'
-    clipped = CROSS.format("; stroke-width: 2").replace("<path", '<path clip-path="url(#c)"')
+    clipped = CROSS.format(' stroke-width="2"').replace("<path", '<path clip-path="url(#c)"')
     root = drawn(f'{clip}<g clip-path="url(#c)">{BAR.format(2, "")}</g>{clipped}')
     (group,) = root.iter(f"{SVG}g")
-    assert group.get("clip-path") == "url(#f1-0)"
+    assert group.get("clip-path") == "url(#f-0)"
     assert len(group) == 2
     assert root.find(f".//{SVG}rect").get("width") == "5.12"
 

@@ -233,7 +233,7 @@ def test_odd_runs_still_give_a_figure(name, odd):
     figure = module.draw(frames)
     assert module.data(frames) is not None
     svg = saving.save(figure, "svg").decode()
-    page = inline.svg_for_page(svg, name, inline.Sheet())
+    page = inline.svg_for_page(svg, name)
     assert ET.fromstring(page) is not None
     if odd == "hostile names" and name in ("variance-law", "exponents", "kurtosis"):
         assert "&lt;b&gt;$x_{$" in page
@@ -288,7 +288,7 @@ CROWDED = ("exponents", "local-exponents", "kurtosis", "calibration")
 def test_thirty_ensembles_fit(name):
     frames, module = synthetic.crowd(), load(name)
     figure, words = module.draw(frames), describe(name, frames)
-    assert len(inline.svg_for_page(saving.save(figure, "svg").decode(), name, inline.Sheet()).encode()) < 75_000
+    assert len(inline.svg_for_page(saving.save(figure, "svg").decode(), name).encode()) < 75_000
     assert figure.get_size_inches()[1] < 14
     for text in (words.caption, words.alt, words.reading):
         assert not re.search(r"\bnan\b|\bNone\b|\binf\b", text)

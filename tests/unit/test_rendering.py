@@ -9,7 +9,6 @@ import xml.etree.ElementTree as ET
 import pytest
 from markupsafe import Markup
 
-from sqrtdk.figures import inline as drawings
 from sqrtdk.report import rendering
 from sqrtdk.words.mathml import MissingPart, glued, inline, mathml, prose
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
@@ -299,7 +298,7 @@ FILES = {"svg": SVG, "csv": "a,b\n1,2\n3,4\n", "bib": "@misc{x}", "tex": "x"}
 
 
 def test_figure_has_ids_of_its_own_and_its_rows_are_counted():
-    shown = rendering.figure(RECORD | {"id": "x"}, FILES, "figures", drawings.Sheet())
+    shown = rendering.figure(RECORD | {"id": "x"}, FILES, "figures")
     assert 'id="fig-x-title"' in shown["svg"]
     assert shown["path"] == "figures/fig-x"
     assert shown["rows"] == 2
@@ -309,7 +308,7 @@ def test_figure_has_ids_of_its_own_and_its_rows_are_counted():
 def test_figure_without_one_of_its_words_is_refused(name):
     record = {key: value for key, value in RECORD.items() if key != name}
     with pytest.raises(MissingPart, match=name):
-        rendering.figure(record, FILES, "figures", drawings.Sheet())
+        rendering.figure(record, FILES, "figures")
 
 
 LISTS = {"lists": {"comma": ", ", "semicolon": "; ", "last": " and ", "nothing": "none"}}

@@ -27,7 +27,13 @@ _AXIS = "matplotlib.axis"
 _LAYERS = {"path": 0, "use": 1, "text": 2}
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _TURN_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
-_UNFILLED = "fill:none"
+_PLACE = frozenset(("id", "href", "d", "x", "y", "transform", "clip-path"))
+"""Attributes that say where and what a thing is; all others say how it looks."""
+_UNFILLED = ("fill", "none")
+
+
+def _look(element: ET.Element) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, value) for name, value in element.attrib.items() if name not in _PLACE))
 
 
 def order_axes(root: ET.Element) -> None:
@@ -83,23 +89,23 @@ def _flat(parent: ET.Element) -> list[ET.Element]:
 def _is_seen(element: ET.Element) -> bool:
     """Say whether an element draws anything: definitions, paths without a course and without a colour do not."""
     if element.tag == "path":
-        return "d" in element.attrib and element.get("style") != _UNFILLED
+        return "d" in element.attrib and _look(element) != (_UNFILLED,)
     return element.tag != "defs"
 
 
 def _key(element: ET.Element, markers: "_Markers") -> tuple[Any, ...]:
     """Return what neighbours must share to be said together, the kind first; something of its own where they cannot."""
-    style, clip = element.get("style", ""), element.get("clip-path")
-    said = element.attrib.keys()
-    if element.tag == "use" and {"x", "y"} <= said <= {"href", "x", "y", "style", "clip-path"}:
+    look, clip = _look(element), element.get("clip-path")
+    said = element.attrib.keys() & _PLACE
+    if element.tag == "use" and {"x", "y"} <= said <= {"href", "x", "y", "clip-path"}:
         return "marks", markers.name(element), clip
-    if element.tag == "path" and said <= {"d", "style", "clip-path"} and _UNFILLED in style.split(";"):
-        if "opacity" not in style:
-            return "strokes", style, clip
+    if element.tag == "path" and said <= {"d", "clip-path"} and _UNFILLED in look:
+        if not any("opacity" in name for name, _ in look):
+            return "strokes", look, clip
         # Where translucent strokes cross, each must be painted; parallel ones do not.
         direction = svg_paths.straight(svg_paths.parse(element.attrib["d"]))
         if direction:
-            return "strokes", style, clip, direction
+            return "strokes", look, clip, direction
     return "other", id(element)
 
 
@@ -108,34 +114,29 @@ class _Markers:
 
     def __init__(self, shapes: dict[str, ET.Element], prefix: str) -> None:
         self.shapes, self.prefix = shapes, prefix
-        self.names: dict[tuple[str, str], str] = {}
-        self.known: dict[tuple[str, str | None], str] = {}
+        self.names: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
+        self.known: dict[tuple[Any, ...], str] = {}
 
     def name(self, use: ET.Element) -> str:
         """Return the id of the marker that looks as this use of a shape does."""
-        key = use.attrib["href"], use.get("style")
+        key = use.attrib["href"], _look(use)
         if key not in self.known:
             self.known[key] = self._name(use)
         return self.known[key]
 
     def _name(self, use: ET.Element) -> str:
         shape = self.shapes[use.attrib["href"][1:]]
-        look: dict[str, str] = {}
         # What the shape says of itself goes first.
-        for element in (use, shape):
-            look |= dict(part.split(":", 1) for part in element.get("style", "").split(";") if part)
+        look = dict(_look(use)) | dict(_look(shape))
         segments = svg_paths.simplified(svg_paths.parse(shape.attrib["d"]), FLAT)
-        identity = (
-            svg_paths.write(segments, FINE_DIGITS),
-            ";".join(f"{name}:{value}" for name, value in sorted(look.items())),
-        )
+        identity = svg_paths.write(segments, FINE_DIGITS), tuple(sorted(look.items()))
         return self.names.setdefault(identity, f"{self.prefix}m{len(self.names):x}")
 
     def elements(self) -> Iterator[ET.Element]:
         """Yield the definition of each marker."""
         for (d, look), name in self.names.items():
             marker = ET.Element("marker", {"id": name, "overflow": "visible"})
-            ET.SubElement(marker, "path", {"d": d, "style": look})
+            ET.SubElement(marker, "path", {"d": d, **dict(look)})
             yield marker
 
 

@@ -42,18 +42,18 @@ PREVIEW = 5
 """Rows of a figure's data that the page shows."""
 
 
-def figure(record: Mapping[str, Any], files: Mapping[str, str], folder: str, sheet: drawings.Sheet) -> dict[str, Any]:
+def figure(record: Mapping[str, Any], files: Mapping[str, str], folder: str) -> dict[str, Any]:
     """Return what the page shows of a figure.
 
     record: its words. files: the texts of its files of FIGURE_TEXTS. folder: where they are, relative to the page.
-    sheet: the looks that the figures of the page share. The data are packed, with the first rows to read beside them.
+    The data are packed, with the first rows to read beside them.
     """
     names = ("id", "number", "part", "topic", "title", "caption", "alt", "reading", "caveat", "inputs")
     absent = [name for name in names if name not in record]
     if absent:
         raise MissingPart(f"the figure {record.get('id')} has no {', '.join(absent)}")
     anchor, rows = f"fig-{record['id']}", files["csv"].splitlines()
-    page = drawings.svg_for_page(files["svg"], anchor, sheet, record["title"])
+    page = drawings.svg_for_page(files["svg"], anchor, record["title"], f"f{record['number']}-")
     return {
         **{name: record[name] for name in names},
         "anchor": anchor,
