@@ -50,10 +50,10 @@ def render_report(
         "design": design.card(frames, configuration),
     }
     url = citing.repository(citation.read_text(encoding="utf-8"))
-    named = {"report": (title, ""), **{one["anchor"]: (one["title"], one["number"]) for one in shown}}
+    named = {"report": (title, ""), **{one["anchor"]: (one["title"], f"figure {one['number']}") for one in shown}}
     cited = {
-        name: (citing.plain(what, __version__, number, url), citing.in_line(__version__, number))
-        for name, (what, number) in named.items()
+        name: (citing.plain(what, __version__, place, url), citing.in_line(__version__, place))
+        for name, (what, place) in named.items()
     }
     found = contents.report_tables(frames, longer, configuration, language, facts)
     context = {

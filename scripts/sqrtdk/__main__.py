@@ -7,6 +7,7 @@ from sqrtdk import __version__
 from sqrtdk.heads.command import main as audit
 
 USAGE = """usage: sqrtdk audit FILE... [options]     judge attention heads; sqrtdk audit --help
+       sqrtdk cite FIGURE|NUMBER|CLAIM    say how to cite it, from a folder of results; sqrtdk cite --help
        sqrtdk --version"""
 
 
@@ -17,6 +18,13 @@ def main(arguments: list[str] | None = None) -> int:
         # Before NumPy is loaded: heads are small, and threads that wait for each other make them three times slower.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         return audit(arguments[1:])
+    if arguments[:1] == ["cite"]:
+        try:
+            from sqrtdk.report.cite import main as cite
+        except ModuleNotFoundError as error:
+            print(f"sqrtdk cite: needs the packages of the report ({error.name}); see README.md", file=sys.stderr)
+            return 2
+        return cite(arguments[1:])
     if arguments == ["--version"]:
         print(f"sqrtdk {__version__}")
         return 0

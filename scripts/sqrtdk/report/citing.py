@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import yaml
 
+from sqrtdk.figures.catalogue import LICENCE
 from sqrtdk.report.latex.text import prose as tex
 
 _MARKUP = re.compile(r"[\\*`|_<>]")
@@ -58,19 +59,19 @@ def figure_entry(name: str, number: str, title: str, version: str, data_sha256: 
     name: the figure's id, which becomes the key `sqrtdk-<name>`. data_sha256: hash of its CSV file, whose first digits
     say which numbers are shown. No date enters, so that the entry of unchanged data never changes.
     """
-    note = f"Figure and data: CC BY 4.0. Data SHA-256 {data_sha256[:DIGITS]}"
+    note = f"Figure and data: {LICENCE}. Data SHA-256 {data_sha256[:DIGITS]}"
     return entry(f"sqrtdk-{name}", title, f"sqrtdk {version}, figure {number} ({name})", note, url)
 
 
-def plain(title: str, version: str, number: str = "", url: str = "") -> str:
-    """Return a citation in plain text, of a figure or of the whole."""
-    what = f"sqrtdk {version}" + (f", figure {number}" if number else "")
+def plain(title: str, version: str, place: str = "", url: str = "") -> str:
+    """Return a citation in plain text, of a place such as `figure 3`, or of the whole."""
+    what = f"sqrtdk {version}" + (f", {place}" if place else "")
     return f"{AUTHOR.strip('{}')} ({YEAR}). {title}. {what}." + (f" {url}" if url else "")
 
 
-def in_line(version: str, number: str = "") -> str:
+def in_line(version: str, place: str = "") -> str:
     """Return a citation short enough to stand in a sentence or below a picture."""
-    return f"(sqrtdk {version}{f', Fig. {number}' if number else ''})"
+    return f"(sqrtdk {version}{f', {place}' if place else ''})".replace(", figure ", ", Fig. ")
 
 
 def repository(citation: str) -> str:
