@@ -59,7 +59,8 @@ def draw_figure(
         source = f"sqrtdk {__version__}, fig-{figure}, {catalogue.LICENCE}"
         return framing.add(drawn, spoken["title"], definition[0] if definition else "", source, size)
 
-    translated = Phrases(texts.tree(sources, language).get("drawn") or {})
+    tree = texts.tree(sources, language)
+    translated = Phrases((tree.get("phrases") or {}) | (tree.get("drawn") or {}))
     found = framing.font("".join(sources.values())) if language != ENGLISH else ""
     if found is None:
         logging.warning("no font with the signs of %s is at hand: PDF and PNG stay English", language)

@@ -22,7 +22,6 @@ import draw_figure
 from sqrtdk.figures import framing, inline, saving, speaking, stamping, style
 from sqrtdk.figures.catalogue import load
 from sqrtdk.figures.targets import TARGETS
-from sqrtdk.studies.initialisation import LABELS
 from sqrtdk.words.phrases import Phrases
 
 pytestmark = pytest.mark.slow  # draws figures
@@ -192,24 +191,41 @@ def test_another_language_is_drawn_in_the_files_and_with_a_font_in_pictures(tmp_
     assert "个键" in text
     assert "sqrtdk" in text
     # The page says title and source itself.
-    shown = ET.fromstring(inline.svg_for_page(chinese["svg"].decode(), "x", inline.Sheet()))
+    shown = ET.fromstring(inline.svg_for_page(chinese["svg"].decode(), "x"))
     assert "sqrtdk" not in "".join(shown.itertext())
     assert float(shown.get("viewBox").split()[3]) < float(ET.fromstring(chinese["svg"]).get("viewBox").split()[3])
 
 
-def test_every_label_in_the_article_has_its_counterpart_and_none_is_idle():
-    translated = Phrases(say("zh").tree["drawn"])
-    names = {style.ensemble_label(one) for one in synthetic.ENSEMBLES} | set(LABELS.values())
-    article = [name for name in NAMES if load(name).PLACE.startswith("article")]
-    labels = {text.get_text() for name in article for text in figure_of(name).findobj(Text)}
-    axes = [one for name in article for one in figure_of(name).get_axes()]
-    labels |= {label.get_text() for one in axes for label in one.get_yticklabels()}
-    for label in labels:
-        if translated(label) is None and ENGLISH_ONLY.search(label.replace("softmax", "")):
-            assert any(one in label for one in names), label
-    # What only runs with other tasks and optimisers say.
+def labels(name: str) -> set[str]:
+    """Return what is written in a figure, but for names of the run and signs."""
+    figure = figure_of(name)
+    axes = [axis for one in figure.get_axes() for axis in (one.xaxis, one.yaxis)]
+    found = {text.get_text() for text in figure.findobj(Text)}
+    found |= {label.get_text() for axis in axes for label in axis.get_majorticklabels()}
+    literal = {value for column in data_of(name).select_dtypes("str") for value in data_of(name)[column]}
+    ensembles = {style.ensemble_label(one) for one in synthetic.ENSEMBLES}
+    return {
+        label
+        for label in found - literal
+        if ENGLISH_ONLY.search(label.replace("softmax", "")) and not any(one in label for one in ensembles)
+    }
+
+
+def test_every_label_has_its_counterpart_and_none_is_idle():
+    tree = say("zh").tree
+    translated, shared = Phrases(tree["drawn"]), Phrases(tree["phrases"])
+    for name in NAMES:
+        for label in labels(name):
+            assert translated(label) or shared(label), (name, label)
+    # What only runs with other tasks and optimisers say, or signs alone.
     elsewhere = {"induction", "English text", "{phrase}, gradient descent"}
-    assert translated.catalogue.keys() - translated.used == elsewhere
+    idle = translated.catalogue.keys() - translated.used
+    assert {one for one in idle if ENGLISH_ONLY.search(one)} == elsewhere
+
+
+def test_a_label_without_a_counterpart_would_be_seen():
+    assert "exponent of dₖ" in labels("exponents")
+    assert not Phrases({"exponent": "指数"})("exponent of dₖ")
 
 
 def read_back(content: bytes) -> pd.DataFrame:
