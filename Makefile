@@ -1,7 +1,7 @@
 # Needs Python 3.11 to 3.13, git and make; everything else goes into .venv. ARGS adds options to the command that a
 # target runs (make report ARGS="--config seed=1"), PYTHON picks the interpreter (make report PYTHON=python3.12).
 .NOTPARALLEL:
-.PHONY: report quick plan test test-fast test-fuzz test-cluster test-frameworks lint bench docs release-check readme runtime dev clean help
+.PHONY: report quick partial plan test test-fast test-fuzz test-cluster test-frameworks lint bench docs release-check readme runtime dev clean help
 # Targets make and remove what lies in the current folder (which macOS reads as makefile).
 ifeq ($(filter Makefile makefile,$(lastword $(MAKEFILE_LIST))),)
 $(error This Makefile is of another folder, so nothing is made or removed here: make -C ITS_FOLDER TARGET)
@@ -17,6 +17,9 @@ report: runtime ## simulate, fit and draw everything, then write results/report.
 
 quick: runtime ## the same on a small grid, in a minute or two
 	@$(SNAKEMAKE) --configfile config/quick.yaml $(ARGS)
+
+partial: runtime ## after a run in which jobs failed: results/report-partial.html, from what there is
+	@$(PY) scripts/render_partial.py $(ARGS)
 
 plan: runtime ## what a run will take, before it runs (ARGS="--configfile config/large.yaml")
 	@$(PY) scripts/plan_run.py $(ARGS)

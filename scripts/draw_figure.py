@@ -81,7 +81,7 @@ def draw_figure(
         write_bytes(svg, saving.save(drawn, "svg", TARGETS[target], room))
     # The tables hold full precision; what is plotted needs less.
     write_frame(csv, selection.table(module.data, frames), digits=DIGITS)
-    record = {"id": figure, "inputs": list(module.INPUTS), "target": target}
+    record = {"id": figure, "inputs": list(module.INPUTS), "target": target, "language": language}
     scale = TARGETS[target].width / drawn.get_figwidth()
     record |= {"frame": {"top": scale * room.top, "bottom": scale * room.bottom}, "words": said}
     write_text(json, json_format.dumps(record, ensure_ascii=False, indent=2) + "\n")

@@ -72,16 +72,9 @@ def render_report(
         "bibtex": report_entry(title, __version__, record, url),
         "cited": cited,
     }
-    write_text(output, rendering.render(read_sources(sources), language, context, contents.constants(configuration)))
-
-
-def read_sources(paths: list[Path]) -> dict[str, str]:
-    """Return the report's sources by their path below report/, the folder of the page's template."""
-    files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
-    root = next((file.parent for file in files if file.name == "template.html.jinja"), None)
-    if root is None:
-        raise rendering.MissingPart("the report's sources have no template.html.jinja")
-    return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files if file.is_file()}
+    write_text(
+        output, rendering.render(rendering.read_sources(sources), language, context, contents.constants(configuration))
+    )
 
 
 def read_figures(files: list[Path], folder: Path) -> list[dict]:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 
 import jsonschema
@@ -371,6 +372,33 @@ class TestCopy:
     def test_a_touch_starts_nothing(self, copy):
         (copy / "scripts/sqrtdk/sampling/moments.py").touch()
         assert planned(copy, *small(copy), source=copy) == {}
+
+    def test_a_failed_job_leaves_a_partial_page_and_the_next_run_resumes(self, copy):
+        script, arguments, before = copy / "scripts/simulate_depth.py", small(copy), pipeline.digests(copy)
+        page, text = copy / "results/report-partial.html", script.read_text(encoding="utf-8")
+
+        def render():
+            command = [sys.executable, str(copy / "scripts/render_partial.py"), *arguments]
+            return subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=200, check=False)
+
+        try:
+            pipeline.edit(script, "run(simulate_depth)", "raise ValueError('the stacks\\nfell')")
+            assert snakemake(copy, "--cores", "1", *arguments, source=copy, check=False).returncode != 0
+            done = render()
+        finally:
+            script.write_text(text, encoding="utf-8")
+        assert done.returncode == 1, done.stderr
+        said = page.read_text(encoding="utf-8")
+        for part in ("<code>simulate_depth</code>", "ValueError: the stacks\nfell", "<code>depth.csv</code>"):
+            assert part in said
+        assert 'id="fig-hero"' in said
+        assert 'id="fig-depth"' not in said
+        assert not re.search(r"@misc|\\cite|claims.csv|C\d+", said)
+        assert pipeline.digests(copy)["report.html"] == before["report.html"]
+        snakemake(copy, "--cores", "1", *arguments, source=copy)
+        assert render().returncode == 0
+        assert not page.exists()
+        assert pipeline.digests(copy) == before
 
     def test_a_new_width_and_ensemble_leave_all_other_numbers(self, copy, tmp_path):
         copy = shutil.copytree(copy, tmp_path / "copy", symlinks=True)

@@ -5,7 +5,8 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -16,6 +17,15 @@ from sqrtdk.figures import inline as drawings
 from sqrtdk.variants import scalings
 from sqrtdk.words import texts as language_words
 from sqrtdk.words.mathml import MissingPart, inline, mathml, prose
+
+
+def read_sources(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the report's sources by their path below report/, the folder of the page's template."""
+    files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
+    root = next((file.parent for file in files if file.name == "template.html.jinja"), None)
+    if root is None:
+        raise MissingPart("the report's sources have no template.html.jinja")
+    return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files if file.is_file()}
 
 
 def read_references(bibtex: str) -> dict[str, dict[str, str]]:
@@ -101,13 +111,17 @@ def environment(sources: Mapping[str, str]) -> jinja2.Environment:
 
 
 def render(
-    sources: Mapping[str, str], language: str, context: Mapping[str, object], constants: Mapping[str, Any]
+    sources: Mapping[str, str],
+    language: str,
+    context: Mapping[str, object],
+    constants: Mapping[str, Any],
+    page: str = "template.html.jinja",
 ) -> str:
     """Return the page made from the report's sources (name -> text) in one language.
 
-    `template.html.jinja` is the page, `words/<language>/*.yaml` its words, `formulas.yaml` its displayed formulas,
-    `code.yaml` its code, `references.bib` its references, `styles.css` its style, `script.js` its script. `constants`
-    are values that all words may name. Raises MissingPart where one of them or a part of the page is absent.
+    `page` is the template, `words/<language>/*.yaml` its words, `formulas.yaml` its displayed formulas, `code.yaml` its
+    code, `references.bib` its references, `styles.css` its style, `script.js` its script. `constants` are values that
+    all words may name. Raises MissingPart where one of them or a part of the page is absent.
     """
     needed = ("template.html.jinja", "formulas.yaml", "code.yaml", "references.bib", "styles.css", "script.js")
     absent = [name for name in needed if name not in sources]
@@ -129,6 +143,6 @@ def render(
         "language": language,
     }
     try:
-        return jinja.get_template("template.html.jinja").render(context)
+        return jinja.get_template(page).render(context)
     except (jinja2.UndefinedError, jinja2.TemplateNotFound) as error:
         raise MissingPart(f"the report lacks a part: {error}") from error
