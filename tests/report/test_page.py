@@ -188,7 +188,17 @@ def test_every_word_is_used(pages, language):
         "tables.audit.levels.",
     )
     # Words of the figures, the claims and the key numbers are in files of their own, and tested with them.
-    elsewhere = ("figure-", "shared.", "article.", "longer.", "claims.", "numbers.", "drawn.", "partial.")
+    elsewhere = (
+        "figure-",
+        "shared.",
+        "article.",
+        "longer.",
+        "claims.",
+        "numbers.",
+        "drawn.",
+        "partial.",
+        "quotations.",
+    )
     expected = {key for key in there if not key.startswith(chosen + elsewhere)}
     expected |= {key for key in there if article_cases.ON_THE_PAGE.match(key)}
     # A topic is named where the run has something on it.

@@ -36,6 +36,13 @@ def frame():
     return reading.frame("claims", map(ledger.row, ledger.decide(synthetic.frames(), synthetic.SPECS)))
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_whatever_can_be_a_surprise_is_quoted_and_nothing_else(language):
+    quoted = words.read(REPORT, language)["quotations"]
+    assert quoted.keys() == {claim.id for claim in CLAIMS.values() if claim.widespread}
+    assert all(2 <= len(text.split()) <= 30 or language == "zh" for text in quoted.values())
+
+
 def test_both_languages_have_the_same_words_with_the_same_places():
     one, other = (texts(language) for language in LANGUAGES)
     assert one.keys() == other.keys()
