@@ -144,7 +144,7 @@ class TestVerdicts:
                 "C46",
                 "C50",
             ),
-            "holds_if": ("C1", "C4", "C10", "C18", "C21", "C28", "C42", "C51", "C55", "C62", "C72", "C75"),
+            "holds_if": ("C1", "C4", "C10", "C18", "C21", "C42", "C51", "C55", "C62", "C72", "C75"),
             "fails": ("C36", "C40", "C45", "C47", "C48", "C56", "C59", "C73"),
         }
         for word, names in expected.items():
@@ -211,7 +211,7 @@ class TestNegativeControls:
             ("C31", "claim_checks", "check == 'heads_of_usual_width'", "estimate", 0.5, "fails"),
             ("C18", "claim_checks", "check == 'scaled_jacobian' and n_keys == 512", "estimate", 0.1, "fails"),
             ("C18", "claim_checks", "check == 'scaled_jacobian' and n_keys == 4096", "estimate", 4, "holds"),
-            ("C28", "claim_checks", "case == 'limit_10_unscaled' and d_k == 256", "estimate", 2, "holds"),
+            ("C28", "claim_checks", "case == 'limit_10_unscaled' and d_k == 64", "estimate", 0.1, "fails"),
             ("C20", "training", "scaling == 'none'", "loss", 0.01, "fails"),
             ("C57", "training", "scaling == 'none'", "loss", 0.01, "fails"),
             ("C1", "claim_checks", "case == 'unequal_lengths'", "estimate", 1.4, "holds"),

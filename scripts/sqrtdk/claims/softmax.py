@@ -1,6 +1,6 @@
 """Claims on what softmax makes of scores, and on examples of three numbers."""
 
-from sqrtdk.claims.core import Measured, Outcome, Test, at_least, at_most, claim, every, near, under
+from sqrtdk.claims.core import PART, Measured, Outcome, Test, at_least, at_most, claim, every, near, under
 from sqrtdk.claims.lookup import REFERENCE, Results
 from sqrtdk.claims.texts import Text
 from sqrtdk.claims.thresholds import (
@@ -187,11 +187,12 @@ def several_keys(results: Results) -> Outcome:
         zh="d_k = 64，且在训练之初，查询与键如同随机向量",
     ),
     not_if=Text(en="d_k = 256, at the start of training", zh="d_k = 256，同样在训练之初"),
+    untested=PART,
     remark=Text(
-        en="Scores after the scale are within ±10 nearly always. Later in training it depends on the model: in the "
-        "trained one here it is about half of the scores, at d_k = 32.",
-        zh="缩放后的得分几乎总在 ±10 以内。训练之后则因模型而异：在这里训练好的模型中（d_k = 32），约有一半的点积如此"
-        "。",
+        en="Whether they stay there while a model trains was not tested. At the start it is as told at d_k = 64, and "
+        "not at 256, whatever the scale; in the trained model here it is about half of the scores, at d_k = 32.",
+        zh="它们在训练过程中是否保持在该范围内没有检验。训练之初，d_k = 64 时如所列，256 时则不然，且与缩放无关；在"
+        "这里训练好的模型中（d_k = 32），约有一半的点积如此。",
     ),
     evidence="tab-claim-checks",
     reads=("claim_checks",),
