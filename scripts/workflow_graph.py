@@ -26,7 +26,8 @@ def graph(rules: Iterable, snakefiles: Iterable[Path], wildcards: Mapping[str, I
     keys = keys_by_rule([Path(file).read_text(encoding="utf-8") for file in snakefiles])
     found = {}
     for rule in rules:
-        needed = {str(file) for file in _inputs(rule, wildcards)}
+        # What a rule makes lies in results/, and asking which rule makes a file takes long.
+        needed = {file for file in map(str, _inputs(rule, wildcards)) if file.startswith("results/")}
         found[rule.name] = {
             "after": [one.name for one in rules if any(map(one.is_producer, needed))],
             "makes": [re.sub(r"\{(\w+),[^}]*\}", r"{\1}", str(file)) for file in rule.output],
