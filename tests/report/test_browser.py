@@ -255,6 +255,18 @@ def test_what_is_copied_keeps_every_root_and_every_cell(visit, report):
     assert "√" in page.locator("#eq-normal-distance").evaluate(copied)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_second_lines_stay_in_their_cells(visit, report_in, language):
+    page = visit(report_in(language), viewport={"width": 1280, "height": 800}).page
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    found = page.evaluate("""() => [...document.querySelectorAll('td small, th small')].map(small => {
+        const cell = small.parentElement.getBoundingClientRect(), box = small.getBoundingClientRect();
+        return box.left > cell.left - 1 && box.right < cell.right + 1 ? '' : small.parentElement.textContent;
+    })""")
+    assert len(found) > 50
+    assert [text for text in found if text] == []
+
+
 def test_first_stop_of_the_keyboard_skips_to_the_answer(visit, report):
     page = visit(report).page
     page.keyboard.press("Tab")
