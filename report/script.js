@@ -278,10 +278,12 @@
 
   // What can be found: headings, questions, captions, claims, rows of tables, each with the id nearest above it.
   const FOUND = "h2, h3, summary, figcaption, caption, .finding, .claims tr[id], .numbers tbody tr, .said tbody tr, .numbers-quoted tr[id]";
+  const REST = "p, li, .practice tbody tr";
   const MOST = 12;
 
   function offerFind() {
-    const places = [...document.querySelectorAll(`main :is(${FOUND})`)].filter((part) => !part.closest(".under"));
+    // Running text comes after what names it.
+    const places = [FOUND, REST].flatMap((kind) => [...document.querySelectorAll(`main :is(${kind})`)]).filter((part) => !part.closest(".under") && part.closest("[id]"));
     const texts = places.map((part) => part.textContent.replace(/\s+/g, " ").trim());
     const list = make("ul", {}), said = make("p", {role: "status"});
     const box = make("input", {type: "search", id: "find", placeholder: words.find, oninput: show});

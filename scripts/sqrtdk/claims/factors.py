@@ -123,9 +123,11 @@ def width_of_values(results: Results) -> Outcome:
         zh="logit 的初始方差更小时，达到目标所需的步数与方差为 1 时之比，各取最佳学习率：d_k = 64 时取 1/2 和 1/4，三"
         "个宽度上取 1/d_k（同 C60）；此处列出起决定作用的一个",
     ),
+    untested=WHOLE,
     remark=Text(
-        en="Ideal is read as: not slower to learn from than a smaller one, in small models that look an answer up.",
-        zh="此处把“理想”理解为：在查找答案的小模型中，学习不慢于方差更小时。",
+        en="What later layers can do best with was not tested. In small models that look an answer up, smaller "
+        "variances at the start are learned from faster at some widths.",
+        zh="后续层最便于处理什么，没有检验。在查找答案的小模型中，某些宽度上初始方差更小时学得更快。",
     ),
     evidence="tab-training-shipped",
     reads=VERDICTS,

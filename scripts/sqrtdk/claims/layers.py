@@ -233,10 +233,11 @@ def initial_check(results: Results) -> Test:
         "起决定作用的一个",
     ),
     remark=Text(
-        en="One task that is learned without it is enough: recall is; induction, in some hundred steps, is not. T5 has "
-        "no factor either: its queries start smaller instead. RMSNorm was not trained.",
-        zh="只要有一个任务不缩放也能学会就足以否定：回忆任务即如此；归纳任务在数百步内则学不会。T5 也没有缩放因子，而是"
-        "让查询的权重初始值更小。没有训练采用 RMSNorm 的模型。",
+        en="Indispensable is read as: nothing trains without it. Recall does, and so does T5, whose queries start "
+        "smaller instead. Induction, in some hundred steps, does not: the scale matters there. RMSNorm was not "
+        "trained.",
+        zh="此处把“不可或缺”理解为：没有它就什么也学不会。回忆任务学得会，T5 也是如此（其查询的权重初始值更小）。归纳"
+        "任务在数百步内学不会，缩放在那里确实重要。没有训练采用 RMSNorm 的模型。",
     ),
     evidence="fig-training-curves",
     reads=VERDICTS,

@@ -90,16 +90,6 @@ CHANGED = _threshold(
     ("factor by which something is larger, smaller, faster or slower", "称为更大、更小、更快或更慢所需的倍数"),
     ("the margin that comparisons of training speed have everywhere here", "与本项目比较训练速度时处处采用的界限相同"),
 )
-NO_LESS = _threshold(
-    "no_less",
-    1.0,
-    0.8,
-    ("ratio of what is said to be no smaller than something else", "称“不小于另一个量”时的比值"),
-    (
-        "the words ask for no more; the other one allows for the factor above",
-        "原话只要求如此；另一界限容许上述倍数的变化",
-    ),
-)
 VANISHING = _threshold(
     "vanishing",
     0.1,

@@ -151,8 +151,12 @@ def scale_is_enough(results: Results) -> Outcome:
         en="final loss of a wide head, d_k = 256, without the scale, over that of guessing",
         zh="d_k = 256 的宽头不缩放时的最终损失与随机猜测的损失之比",
     ),
-    holds_if=HIGH_RATE,
-    not_if=OWN_RATE,
+    holds_if=Text(
+        en="the head is wide, d_k = 256, and the learning rate the largest of both at which training with the scale "
+        "still gets half of the way",
+        zh="头很宽（d_k = 256），且学习率取双方共有、加缩放时训练仍能完成一半的最大值",
+    ),
+    not_if=Text(en="the head is as wide, at the best rate without the scale", zh="头同样宽，学习率取不缩放时的最佳值"),
     remark=Text(
         en="Small models and some hundred steps. Why it stands still was not tested; the gradient does not vanish "
         "(C14).",
@@ -233,23 +237,24 @@ def long_range(results: Results) -> Test:
         zh="不缩放时，点积值的范围或标准差会非常大，且可能随着训练剧烈波动。",
     ),
     measures=Text(
-        en="standard deviation of the logits after training, and its mean change between logged steps, both in units "
-        "of the logits, without the scale over with it, each at its best rate, d_k = 64; the one nearer to the "
+        en="standard deviation of the scores, before they are scaled, after training, and its mean change between "
+        "logged steps, without the scale over with it, each at its best rate, d_k = 64; the one nearer to the "
         "threshold is shown",
-        zh="d_k = 64、各取最佳学习率时，训练结束时 logit 的标准差，以及它在相邻记录步之间的平均变化，均以 logit 本身为"
-        "单位：不缩放与缩放之比；此处列出更接近界限的一个",
+        zh="d_k = 64、各取最佳学习率时，训练结束时缩放前得分的标准差，以及它在相邻记录步之间的平均变化：不缩放与缩放之"
+        "比；此处列出更接近界限的一个",
     ),
     remark=Text(
-        en="Compared is what softmax gets. As shares of the standard deviation itself the changes are about as large "
-        "as with the scale.",
-        zh="比较的是 softmax 实际得到的输入。若以标准差自身的大小为单位，变化与缩放时大致相当。",
+        en="Compared is what the article monitors, scores before they are scaled (C28). What softmax gets is 8 times "
+        "as large without the scale by definition (C44).",
+        zh="比较的是文章所监控的缩放前的得分（C28）。按定义，不缩放时 softmax 得到的输入是 8 倍大（C44）。",
     ),
     evidence="fig-training-telemetry",
     reads=("training",),
 )
 def fluctuations(results: Results) -> Outcome:
     runs = Runs(results, "recall", SIZE)
-    return every(at_least(runs.final_spread(), CHANGED), at_least(runs.spread_changes(), CHANGED))
+    raw = (ratio.scaled(SIZE**-0.5) for ratio in (runs.final_spread(), runs.spread_changes()))
+    return every(*(at_least(ratio, CHANGED) for ratio in raw))
 
 
 @claim(
@@ -328,6 +333,7 @@ def removal(results: Results) -> Outcome:
         zh="d_k = 64、各取最佳学习率时，达到目标所需的步数（不缩放与缩放之比），以及损失在相邻记录步之间回升的总量（"
         "不缩放与缩放之差，nat）；此处列出起决定作用的一个",
     ),
+    remark=SMALL_MODELS,
     evidence="fig-training-curves",
     reads=("training", *VERDICTS),
 )
