@@ -111,7 +111,9 @@ def test_the_smallest_pipeline_of_a_valid_configuration_ends_in_a_page(tmp_path,
 
 def stray(page: Path, understood: dict) -> list[str]:
     """Return what in the words of a page is no word; the names of a user may be."""
-    text = re.sub(r"<(style|script|svg|code|pre|annotation)\b.*?</\1>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.S)
+    text = re.sub(
+        r"<(style|script|svg|code|pre|annotation)\b.*?</\1>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.S
+    )
     for name in (*understood["ensembles"], *understood["training"], *understood["dumps"], understood["title"]):
         text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "", text)
     return [text[max(0, found.start() - 60) : found.end() + 60] for found in STRAY.finditer(text)]
