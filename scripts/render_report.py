@@ -6,7 +6,7 @@ from pathlib import Path
 
 from program import Text, run
 from sqrtdk import __version__
-from sqrtdk.figures import catalogue
+from sqrtdk.figures import catalogue, style
 from sqrtdk.report import citing, contents, rendering
 from sqrtdk.report.article import chapters, design, hero, made, questions
 from sqrtdk.report.provenance import report_entry
@@ -24,22 +24,26 @@ def render_report(
     citation: Path,
     title: Text,
     language: str,
+    labels: dict,
     sources: list[Path],
     output: Path,
 ):
     """Write the page.
 
     `figures` are all files of the figures, `results` the tables that it reads, `shipped_training` those of the longer
-    training run that ships with the project, `citation` CITATION.cff, `sources` the files of report/ or that folder.
+    training run that ships with the project, `citation` CITATION.cff, `labels` what ensembles are called, by name,
+    `sources` the files of report/ or that folder.
     """
     frames = reading.tables(results)
     record = json.loads(provenance.read_text(encoding="utf-8"))
     configuration = record["configuration"]
     at = contents.setting(frames, configuration)
     longer = reading.tables(shipped_training)
-    facts = contents.facts(frames, configuration)
+    with style.labelled(labels):
+        facts = contents.facts(frames, configuration)
+        found = contents.report_tables(frames, longer, configuration, language, facts)
+        said = chapters.Article(frames, longer, at, facts)
     shown = read_figures(figures, output.parent)
-    said = chapters.Article(frames, longer, at, facts)
     asked = questions.Questions(frames, longer, at, facts)
     article = {
         "lede": said.lede(),
@@ -55,7 +59,6 @@ def render_report(
         name: (citing.plain(what, __version__, place, url), citing.in_line(__version__, place))
         for name, (what, place) in named.items()
     }
-    found = contents.report_tables(frames, longer, configuration, language, facts)
     context = {
         "title": title,
         "version": __version__,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from program import run
 from sqrtdk import __version__
+from sqrtdk.figures import style
 from sqrtdk.figures.catalogue import LICENCE
 from sqrtdk.report import contents, summary
 from sqrtdk.report.latex import ledger as claims_in_tex
@@ -23,6 +24,7 @@ def write_latex(
     provenance: Path,
     manifest: Path,
     language: str,
+    labels: dict,
     word_files: list[Path],
     references: Path,
     schema: Path,
@@ -34,19 +36,21 @@ def write_latex(
     """Write the folder of LaTeX files, numbers.json, summary.json and its schema.
 
     `results` are the tables of the report, `shipped_training` those of the longer training run that ships with the
-    project, `word_files` the words of the language, `references` the works that they cite (BibTeX).
+    project, `labels` what ensembles are called, by name, `word_files` the words of the language, `references` the works
+    that they cite (BibTeX).
     """
     frames, made = reading.tables(results), json.loads(provenance.read_text(encoding="utf-8"))
     configuration = made["configuration"]
     sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
     cited = read_references(references.read_text(encoding="utf-8"))
     say = text.TexWords(texts.tree(sources, language), cited, contents.constants(configuration))
-    quoted = contents.facts(frames, configuration)
+    with style.labelled(labels):
+        quoted = contents.facts(frames, configuration)
+        tables = contents.report_tables(frames, reading.tables(shipped_training), configuration, language, quoted)
     found = list(quoted.by_name.values())
     hashed = made["configuration_sha256"]
     origin = f"sqrtdk {__version__}, configuration {hashed}, {LICENCE}."
 
-    tables = contents.report_tables(frames, reading.tables(shipped_training), configuration, language, quoted)
     tables["claims"] = claims_in_tex.table(tables["claims"], frames["claims"], language)
     labels = [latex_tables.label(key) for key in tables]
     for number, (label, table) in enumerate(zip(labels, tables.values(), strict=True), start=1):

@@ -153,6 +153,7 @@ def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, comm
         "citation": ROOT / "CITATION.cff",
         "title": settings["title"],
         "language": "en",
+        "labels": {},
         "sources": [ROOT / "report"],
         "output": folder / "report.html",
     }
@@ -170,7 +171,9 @@ def render(folder: Path, tables=None, settings=None, default=None, commit: str =
     return arguments["output"].read_text(encoding="utf-8")
 
 
-def write_latex(folder: Path, tables=None, settings=None, language: str = "en", manifest: dict | None = None) -> Path:
+def write_latex(
+    folder: Path, tables=None, settings=None, language: str = "en", manifest: dict | None = None, labels=None
+) -> Path:
     """Write what a text takes up below `folder`/out, from the inputs that a page is rendered from, and return it."""
     tables = tables or frames()
     simulated = tables["moments"][tables["moments"]["stopped_by"] != "enumerated"]
@@ -182,6 +185,7 @@ def write_latex(folder: Path, tables=None, settings=None, language: str = "en", 
     out = folder / "out"
     write_latex_program.write_latex(
         *(inputs["results"], inputs["shipped_training"], inputs["provenance"], folder / "manifest.json", language),
+        labels or {},
         sorted((ROOT / "report/words" / language).glob("*.yaml")),
         ROOT / "report/references.bib",
         ROOT / "workflow/schemas/summary.schema.json",

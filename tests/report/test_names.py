@@ -1,4 +1,4 @@
-"""Names that look like numbers, truth values or nothing stay names: on the page, in LaTeX, JSON and figures' data."""
+"""Names that look like numbers, truth values or nothing stay names, and no thing has two of them."""
 
 import functools
 import json
@@ -7,9 +7,15 @@ import re
 import example
 import pytest
 import synthetic_results
+import yaml
 
-from sqrtdk.figures import catalogue
+from sqrtdk.config import rules
+from sqrtdk.figures import catalogue, style
+from sqrtdk.report import rendering
 from sqrtdk.results import reading, writing
+
+CONFIGURED = yaml.safe_load((example.ROOT / "config/config.yaml").read_text(encoding="utf-8"))
+LABELS = rules.labels({"ensembles": {name: entry for name, entry in CONFIGURED["ensembles"].items() if entry}})
 
 NAMES = {
     "ensemble": {"gaussian": "inf", "rademacher": "nan", "equicorrelated": "infinity", "aligned": "1e5"},
@@ -54,6 +60,55 @@ def test_the_page_and_latex_and_json_hold_the_names(tmp_path):
         found = {row[column] for row in rows if column in row}
         assert found
         assert found <= set(names.values())
+
+
+def code_names(folder, labels: dict, language: str = "en") -> dict[str, int]:
+    """Return how often the page and the texts for LaTeX call an ensemble by its name in files, but for the glossary."""
+    renamed = {"gaussian": "name_in_files"}
+    frames = {name: table.replace({"ensemble": renamed}) for name, table in example.frames().items()}
+    settings = example.configuration(("name_in_files", "rademacher", "equicorrelated", "aligned"))
+    page = example.render(folder, frames, settings, language=language, labels=labels)
+    out = example.write_latex(folder, frames, settings, language, labels=labels)
+    shown = re.sub(r"<script.*?</script>|<style.*?</style>|<pre.*?</pre>", "", page, flags=re.DOTALL)
+    glossary = re.search(r'<div class="table[^>]*id="tab-families">.*?</table>', shown, re.DOTALL)[0]
+    numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))["numbers"].values()
+    texts = {
+        "glossary": glossary,
+        "page": re.sub(r"<[^>]+>", " ", shown.replace(glossary, "")),
+        "descriptions": " ".join(number["description"] for number in numbers),
+        "macros": (out / "latex/numbers.tex").read_text(encoding="utf-8").replace("\\_", "_"),
+        **{
+            path.stem: re.sub(r"\\allowbreak\{\}|\\(?=_)", "", path.read_text(encoding="utf-8"))
+            for path in (out / "latex").glob("tab-*.tex")
+        },
+    }
+    return {place: n for place, text in texts.items() if (n := text.count("name_in_files"))}
+
+
+@pytest.mark.parametrize("language", example.languages())
+def test_no_ensemble_has_two_names(tmp_path, language):
+    # Its name in files stands once, in the table that says what each ensemble is.
+    assert code_names(tmp_path, {"name_in_files": "Planted"}, language) == {"glossary": 1, "tab-families": 1}
+
+
+def test_a_second_name_would_be_seen(tmp_path):
+    found = code_names(tmp_path, {})
+    assert found["page"] > 3
+    assert found["descriptions"] > 3
+
+
+def test_no_model_and_no_rule_has_two_names():
+    """What the code draws and says calls a rule by its formula, with or without the score before it."""
+    for rule in ("1/sqrt(d_k)", "1/d_k"):
+        said = style.scaling_words(rule).removeprefix("with ")
+        drawn = style.scaling(rule).label.replace(" ", "").replace("ₖ", "_k")
+        assert drawn == f"q·k/{said.removeprefix('1/')}"
+        shown = re.sub(r"<[^>]+>", "", str(rendering.scale_rule(rule)))
+        assert shown.replace(" ", "").replace("dk", "d_k") == said
+    readme = re.sub(r"```.*?```", "", (example.ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    for name in (*LABELS, *CONFIGURED["dumps"]):
+        if LABELS.get(name) != name:
+            assert not re.search(rf"(?<![\w`{{.-]){re.escape(name)}(?![\w`}}-])", readme), name
 
 
 @pytest.mark.parametrize("name", catalogue.names())

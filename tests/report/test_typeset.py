@@ -10,6 +10,7 @@ from example import ROOT
 from typeset import document, typeset
 
 import publish_figures
+from sqrtdk.figures import style
 from sqrtdk.figures.catalogue import load
 from sqrtdk.report import contents, rendering
 from sqrtdk.report.latex import ledger as claims_in_tex
@@ -39,7 +40,8 @@ def test_each_table_of_the_page_is_there_with_all_its_cells(written):
     say = latex.TexWords(texts.read(ROOT / "report", language), cited, contents.constants(settings))
     frames = example.frames()
     longer = reading.tables(sorted((out.parent / "longer").glob("*.csv")))
-    found = contents.report_tables(frames, longer, settings, language, contents.facts(frames, settings))
+    with style.labelled({}):
+        found = contents.report_tables(frames, longer, settings, language, contents.facts(frames, settings))
     found["claims"] = claims_in_tex.table(found["claims"], frames["claims"], language)
     assert {path.stem for path in (out / "latex").glob("tab-*.tex")} == set(map(latex_tables.label, found))
     listed = re.findall(r"^- `(tab-[\w-]+)\.tex`$", (out / "latex/README.md").read_text(encoding="utf-8"), re.MULTILINE)

@@ -10,6 +10,7 @@ import synthetic_planted
 import synthetic_results
 import synthetic_start
 
+from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report import contents
 from sqrtdk.report.setting import Setting
 from sqrtdk.report.tables import heads, moments
@@ -100,8 +101,8 @@ def test_pick_wants_one_row_and_names_what_it_looked_for():
 def test_ensembles_show_estimate_exact_value_and_z():
     table = moments.ensembles(MOMENTS, SPECS, 64)
     rows = rows_of(table)
-    assert list(rows) == list(synthetic_results.ENSEMBLES)
-    cells = dict(zip(table.columns, rows["student_t"], strict=True))
+    assert list(rows) == list(map(ensemble_label, synthetic_results.ENSEMBLES))
+    cells = dict(zip(table.columns, rows["Student t"], strict=True))
     frame = MOMENTS[(MOMENTS["ensemble"] == "student_t") & (MOMENTS["d_k"] == 64)].iloc[0]
     assert cells["ensemble"].note == "family: student_t, df: 10"
     assert cells["variance"].text == numbers.with_error(frame["variance"], frame["variance_se"])
@@ -128,7 +129,7 @@ def test_laws_show_the_exponent_its_interval_and_the_selected_law():
     table = moments.laws(frame, "variance_laws", ("power", "exponent"), ("affine_tail", "slope"))
     rows = rows_of(table)
     fit = pick(frame, "it", ensemble="gaussian", law="power", parameter="exponent")
-    cells = dict(zip(table.columns, rows["gaussian"], strict=True))
+    cells = dict(zip(table.columns, rows["Gaussian"], strict=True))
     assert cells["leading"].text == numbers.with_error(fit["estimate"], fit["se"])
     assert cells["leading"].note == "1"
     assert cells["interval"].text == numbers.interval(fit["ci_low"], fit["ci_high"])
@@ -144,7 +145,7 @@ def test_laws_show_the_exponent_its_interval_and_the_selected_law():
 
 def test_laws_of_the_mean_without_a_parameter():
     table = moments.laws(laws.fit_mean_laws(MOMENTS), "mean_laws", ("linear", "slope"))
-    cells = dict(zip(table.columns, rows_of(table)["gaussian"], strict=True))
+    cells = dict(zip(table.columns, rows_of(table)["Gaussian"], strict=True))
     assert cells["selected"].word == "laws.zero"
     assert cells["parameters"] == NONE
 
@@ -257,10 +258,11 @@ def members(specs=EVERY):
 def test_families_show_formula_exact_measured_and_source():
     table = moments.families(MOMENTS, SPECS, members(), 64)
     rows = rows_of(table)
-    assert list(rows) == list(synthetic_results.ENSEMBLES)
-    cells = dict(zip(table.columns, rows["student_t"], strict=True))
+    assert list(rows) == list(map(ensemble_label, synthetic_results.ENSEMBLES))
+    cells = dict(zip(table.columns, rows["Student t"], strict=True))
     row = pick(MOMENTS, "it", ensemble="student_t", d_k=64)
-    assert cells["ensemble"].note == "family: student_t, df: 10"
+    # Its name in files stands here alone.
+    assert cells["ensemble"].note == "student_t; family: student_t, df: 10"
     assert cells["formula"].formula == members()["student_t"].variance_formula
     assert (cells["exact"].text, cells["limit"].text) == ("64", "1")
     assert cells["measured"].text == numbers.with_error(row["variance"], row["variance_se"])

@@ -20,6 +20,7 @@ rule write_latex:
         schema="results/summary.schema.json",
     params:
         language=CONFIG["language"],
+        labels=lambda wildcards: as_json(configuration.labels(CONFIG)),
         columns=described("write_latex"),
         versions=versions("pandas"),
     log:
@@ -32,7 +33,7 @@ rule write_latex:
         "write numbers and tables for LaTeX, and the summary"
     shell:
         "python {input.script[0]:q} --results {input.tables:q} --shipped-training {input.shipped_training:q}"
-        " --provenance {input.provenance:q} --manifest {input.manifest:q} --language {params.language:q}"
+        " --provenance {input.provenance:q} --manifest {input.manifest:q} --language {params.language:q} --labels {params.labels:q}"
         " --word-files {input.words:q} --references {input.references:q} --schema {input.schema:q}"
         " --folder {output.folder:q} --numbers {output.numbers:q} --summary-file {output.summary:q} --summary-schema {output.schema:q}"
         " > {log:q} 2>&1"

@@ -62,6 +62,7 @@ rule render_report:
     params:
         title=lambda wildcards: as_json(CONFIG["title"]),
         language=CONFIG["language"],
+        labels=lambda wildcards: as_json(configuration.labels(CONFIG)),
         columns=described("render_report"),
         versions=versions("pandas", "jinja2"),
     log:
@@ -76,7 +77,8 @@ rule render_report:
         "python {input.script[0]:q} --figures {input.figures:q} --results {input.tables:q}"
         " --shipped-training {input.shipped_training:q}"
         " --provenance {input.provenance:q} --citation {input.citation:q} --title {params.title:q}"
-        " --language {params.language:q} --sources {input.sources:q} --output {output.report:q} > {log:q} 2>&1"
+        " --language {params.language:q} --labels {params.labels:q} --sources {input.sources:q}"
+        " --output {output.report:q} > {log:q} 2>&1"
 
 
 rule describe_results:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report.macro_names import fingerprint
 from sqrtdk.report.tables.cells import exact, missing
 from sqrtdk.statistics.intervals import NORMAL
@@ -118,7 +119,9 @@ class Facts:
 
 
 def said(key: str, **values: Any) -> Sentence:
-    """Return what a number is, in the words of `numbers.<key>`."""
+    """Return what a number is, in the words of `numbers.<key>`; an ensemble goes by its label."""
+    if "ensemble" in values:
+        values["ensemble"] = ensemble_label(values["ensemble"])
     return Sentence(f"numbers.{key}", {name: str(value) for name, value in values.items()})
 
 

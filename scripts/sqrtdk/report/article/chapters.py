@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report import longer_runs, trained
 from sqrtdk.report.article.points import Point, models, near_one
 from sqrtdk.report.comparing import MARGIN, agreement, compare
@@ -88,7 +89,7 @@ class Article:
         self, frames: Mapping[str, pd.DataFrame], longer: Mapping[str, pd.DataFrame], at: Setting, facts: Facts
     ):
         self.frames, self.longer, self.at, self.facts = frames, longer, at, facts
-        self.place = {"d_k": str(at.d_k), "n_keys": str(at.n_keys), "ensemble": at.ensemble}
+        self.place = {"d_k": str(at.d_k), "n_keys": str(at.n_keys), "ensemble": ensemble_label(at.ensemble)}
 
     def said(self, key: str, *names: str, **values: Any) -> Sentence:
         """Return a sentence that quotes the numbers named `word=Name`; width, keys and ensemble are its own."""

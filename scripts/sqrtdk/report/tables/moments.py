@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, plain, signed, text
 from sqrtdk.results.picking import pick, simulated
 from sqrtdk.variants import notation
@@ -59,7 +60,7 @@ def ensembles(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], d_k: int)
 
 
 def _ensemble(row: dict[str, Any], spec: dict[str, Any]) -> tuple[Cell, ...]:
-    cells = [Cell(row["ensemble"], note=specification(spec), note_word="tables.literal")]
+    cells = [Cell(ensemble_label(row["ensemble"]), note=specification(spec), note_word="tables.literal")]
     for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
         value, se, truth = (row[name] for name in (quantity, f"{quantity}_se", f"exact_{quantity}"))
         cells.append(estimate(value, se, "" if missing(truth) else exact(truth), "tables.exact"))
@@ -88,7 +89,7 @@ def families(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], members: d
         z, limit = signed(z_score(value, se, truth)), member.limiting_exponent()
         table.append(
             (
-                Cell(name, note=specification(specs.get(name, {})), note_word="tables.literal"),
+                Cell(ensemble_label(name), note=_glossary(name, specs.get(name, {})), note_word="tables.literal"),
                 Cell(Phrase(member.summary), note=Phrase(member.source), note_word="tables.reason"),
                 Cell(formula=member.variance_formula) if limit is not None else NONE,
                 plain(limit, 3) if limit is not None else NONE,
@@ -101,6 +102,11 @@ def families(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], members: d
     return Table("families", columns, tuple(table), {"d_k": str(d_k)})
 
 
+def _glossary(name: str, spec: dict[str, Any]) -> str:
+    """Return the parameters of an ensemble, and before them its name in files where it is called otherwise."""
+    return "; ".join(filter(None, ("" if ensemble_label(name) == name else name, specification(spec))))
+
+
 def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str], tail: tuple[str, str] | None = None) -> Table:
     """Return one row for each ensemble: a leading parameter (law, parameter), the selected law, a parameter of a tail.
 
@@ -110,7 +116,7 @@ def laws(frame: pd.DataFrame, key: str, lead: tuple[str, str], tail: tuple[str, 
     for name, fits in frame.groupby("ensemble", sort=False):
         row = pick(fits, f"{key}.csv", ensemble=name, law=lead[0], parameter=lead[1])
         interval = Cell(numbers.interval(row["ci_low"], row["ci_high"]), number=True) if row["estimable"] else NONE
-        cells = [Cell(name), _fitted(row), interval, *_selected(fits)]
+        cells = [Cell(ensemble_label(name)), _fitted(row), interval, *_selected(fits)]
         if tail:
             cells.append(_fitted(pick(fits, f"{key}.csv", ensemble=name, law=tail[0], parameter=tail[1])))
         rows.append(tuple(cells))

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report.tables.cells import Cell, Table, estimate, exact, missing
 from sqrtdk.report.tables.moments import logit_std
 from sqrtdk.results.picking import pick
@@ -35,7 +36,7 @@ def contrast(frames: dict[str, pd.DataFrame], ensemble: str, d_k: int, n_keys: i
     for table, measure, value, se, word in lines:
         found = [pick(frames[table], f"{table}.csv", **where, measure=measure, scaling=rule) for rule in rules]
         rows.append((Cell(word=f"measures.{word}"), *(estimate(one[value], one[se]) for one in found)))
-    values = {"ensemble": ensemble, "d_k": str(d_k), "n_keys": str(n_keys)}
+    values = {"ensemble": ensemble_label(ensemble), "d_k": str(d_k), "n_keys": str(n_keys)}
     return Table("contrast", ("measure", *(f"scaling:{rule}" for rule in rules)), tuple(rows), values)
 
 
@@ -55,4 +56,6 @@ def by_rule(frame: pd.DataFrame, key: str, ensemble: str, d_k: int) -> Table:
                 cells.append(estimate(row["median"], row["median_se"]))
         rows.append(tuple(cells))
     named = [f"{measure}_{kind}" for measure in measures for kind in ("rms", "median")] if medians else measures
-    return Table(key, ("n_keys", "scaling", *named), tuple(rows), {"ensemble": ensemble, "d_k": str(d_k)})
+    return Table(
+        key, ("n_keys", "scaling", *named), tuple(rows), {"ensemble": ensemble_label(ensemble), "d_k": str(d_k)}
+    )
