@@ -215,8 +215,9 @@ def test_every_label_has_its_counterpart_and_none_is_idle():
             named = label in literal or any(one in label for one in ensembles)
             signs = not ENGLISH_ONLY.search(label.replace("softmax(", ""))
             assert translated(label) or shared(label) or named or signs, (name, label)
-    # What only runs with other tasks and optimisers say, or signs alone.
-    elsewhere = {"induction", "English text", "{phrase}, gradient descent"}
+    # What only runs with other tasks, optimisers and tails say.
+    elsewhere = {"induction", "English text", "{phrase}, gradient descent", "gradients", "not estimable"}
+    elsewhere |= {"not estimable: {phrase}", *(f"no finite {one}" for one in ("variance", "fourth moment"))}
     idle = translated.catalogue.keys() - translated.used
     assert {one for one in idle if ENGLISH_ONLY.search(one)} == elsewhere
 

@@ -33,7 +33,7 @@ def _known(name: str) -> bool:
     return True
 
 
-_TASKS = {"text": "English text"}
+_TASKS = {"recall": "recall", "induction": "induction", "text": "English text"}
 _OPTIMISERS = {"adam": "Adam", "sgd": "gradient descent"}
 
 
