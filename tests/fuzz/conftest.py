@@ -14,4 +14,4 @@ def pytest_generate_tests(metafunc):
     """Give a test that asks for a `case` its numbers, from 0."""
     if "case" in metafunc.fixturenames:
         few, many = metafunc.function.cases
-        metafunc.parametrize("case", range(many if metafunc.config.getoption("--many") else few))
+        metafunc.parametrize("case", range(many if metafunc.config.getoption("many", False) else few))

@@ -203,3 +203,11 @@ class TestShippedHeads:
     def test_ratios_to_independence(self, rows):
         ratios = [row["independence_ratio"] for row in rows]
         assert (min(ratios), max(ratios)) == (pytest.approx(0.86, abs=0.005), pytest.approx(3.04, abs=0.005))
+
+
+def test_a_head_of_three_tokens_has_moments_and_no_error():
+    q, k = np.random.default_rng(1).normal(size=(2, 3, 4))
+    head = {"dump": "mine", "layer": 0, "head": 0} | enumeration.describe_head(q, k, 0.5)
+    row = enumeration.row_of_moments(head, ["variance", "relative_se"])
+    assert row["variance"] > 0
+    assert row["relative_se"] is None

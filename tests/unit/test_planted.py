@@ -223,3 +223,12 @@ def test_capacities_are_marked_where_they_are_on_the_axis():
     assert len(capacity) == 2
     told = [text.get_text() for axes in figure.get_axes() for text in axes.texts]
     assert {f"{numbers.significant(value, 2)} keys" for value in capacity} <= set(told)
+
+
+def test_a_law_of_very_wide_logits_takes_no_longer_and_agrees_with_simulation():
+    """√d_k times the scores, as a rule that was turned over: logits spread by d_k."""
+    law = planted_key.weight_law(16, 0.1, 24.0)
+    assert law.weight.size < 500_000
+    weight, _ = planted_key.simulate(16, 16, [0.1], [24.0], 200, 1)
+    values = weight[0, 0]
+    assert abs(values.mean() - law(16)) < 4.5 * values.std(ddof=1) / math.sqrt(len(values))

@@ -151,5 +151,6 @@ def row_of_moments(head: Mapping[str, Any], columns: Iterable[str]) -> dict[str,
         "kurtosis_trusted": False,
         "reason": REASON,
         "interquartile_range": head["quartile_3"] - head["quartile_1"],
-        "relative_se": head["variance_se"] / head["variance"] if head["variance"] else None,
+        # Of three tokens, one replicate of the jackknife is left, and no error.
+        "relative_se": head["variance_se"] / head["variance"] if head["variance"] and head["variance_se"] else None,
     }

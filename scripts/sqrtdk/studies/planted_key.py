@@ -33,6 +33,8 @@ MIN_BLOCKS, MAX_BLOCKS = 24, 128
 NORM_STEP = 0.2
 STEP = 0.5
 """Trapezoidal steps of ‖q‖ (finer where the logits are wide) and of u: relative errors are below 1e-6."""
+FINEST, WIDE = 4.0, 64.0
+"""How much finer ‖q‖ is cut at most unless ρ asks for more, and the spread of logits from which u is cut coarser."""
 LARGEST_LOG = 600.0
 """No capacity beyond e to this is searched for."""
 
@@ -63,15 +65,18 @@ class Power:
 def weight_law(d_k: int, rho: float, factor: float) -> Power:
     """Return the mean softmax weight of the planted key as a function of the number of keys."""
     weights, logs = [], []
-    # The weight passes from 0 to 1 within a few units of the logit cρ‖q‖².
-    norms = gaussian_rows.norm_nodes(d_k, NORM_STEP / max(1.0, factor * math.sqrt(d_k) / 4))
+    # The weight passes from 0 to 1 within a few units of the logit cρ‖q‖², or of the spread of the key's own part.
+    across = math.sqrt(max(1 - rho**2, 0.0))
+    finer = min(factor * math.sqrt(d_k) / 4, max(FINEST, 8 * NORM_STEP * rho / across) if across else math.inf)
+    norms = gaussian_rows.norm_nodes(d_k, NORM_STEP / max(1.0, finer))
     for norm, share in zip(*norms, strict=True):
         spread = factor * norm
-        own = spread * math.sqrt(max(1 - rho**2, 0.0))
-        u = np.arange(-5.0 - 8 * own, 45.0 + 8 * own, STEP)
+        own = spread * across
+        step = STEP * max(1.0, own / WIDE)
+        u = np.arange(-5.0 - 8 * own, 45.0 + 8 * own, step)
         # E a* e^{−a*} is that of one logit of standard deviation `own`, moved to its mean.
         first = random_energy.moments(u, own)[0][0]
-        weights.append(share * STEP * first)
+        weights.append(share * step * first)
         logs.append(random_energy.log_phi(u + spread * rho * norm, spread)[0])
     weight = np.concatenate(weights)
     return Power(weight / weight.sum(), np.concatenate(logs))
