@@ -207,8 +207,9 @@ def within_ten(results: Results) -> Outcome:
     source="B",
     kind="simulated",
     says=Text(
-        en="Unscaled scores at d_k = 64 easily reach the magnitude of (14, 10, 12).",
-        zh="d_k = 64 且不缩放时，得分很容易达到 (14, 10, 12) 这样的量级。",
+        en="With a standard start (mean 0, variance 1) unscaled scores at d_k = 64 easily reach the magnitude of (14, "
+        "10, 12).",
+        zh="采用标准随机初始化（均值 0，方差 1）时，d_k = 64 且不缩放的得分很容易达到 (14, 10, 12) 这样的量级。",
     ),
     measures=Text(
         en="share of scores beyond ±10, the least of the three", zh="超出 ±10（三个数中最小者）的得分所占比例"
