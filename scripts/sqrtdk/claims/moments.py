@@ -211,6 +211,10 @@ def unit_variance(results: Results) -> Outcome:
         en="mean largest scaled score of a row of 64 keys, at d_k = 1024 over that at d_k = 64",
         zh="64 个键的一行中最大缩放得分的均值：d_k = 1024 与 d_k = 64 之比",
     ),
+    remark=Text(
+        en="Reasonable is read as the article explains it: no larger at a large d_k.",
+        zh="此处按文中的解释理解“合理”：不会因为 d_k 很大而变大。",
+    ),
     evidence="tab-claim-checks",
     reads=("claim_checks",),
 )

@@ -8,7 +8,6 @@ from sqrtdk.claims.thresholds import (
     CHANGED,
     DIGIT,
     EASILY,
-    MOMENT,
     MOST,
     NEARLY_ONE,
     ROUNDING,
@@ -252,22 +251,19 @@ def eighty_seven(results: Results) -> Test:
         en="At d_k = 64 unscaled scores have a standard deviation of about 8 and easily reach ±16 and more.",
         zh="d_k = 64 时，未缩放得分的标准差约为 8，很容易达到 ±16 甚至更大。",
     ),
-    measures=Text(
-        en="share of cases with a score beyond ±16; under the condition also the standard deviation over 8, and the "
-        "one nearer to the threshold is shown",
-        zh="出现超过 ±16 的得分的比例；在该条件下还包括标准差除以 8，并列出更接近界限的一个",
-    ),
+    measures=Text(en="share of cases with a score beyond ±16", zh="出现超过 ±16 的得分的比例"),
     holds_if=Text(en="a case is a row of 64 keys", zh="以 64 个键的一行为单位"),
     not_if=Text(en="it is a single score, as in C38", zh="以单个得分为单位（同 C38）"),
+    remark=Text(
+        en="That the standard deviation is 8 is C16. Of single scores it is a near miss.",
+        zh="标准差为 8 见 C16。以单个得分为单位时只差一点。",
+    ),
     evidence="tab-before-after",
     reads=("worked_example",),
 )
 def sixteen(results: Results) -> Outcome:
-    spread = results.row("worked_example", part="rows", n_keys=N_KEYS, scaling="none", measure="score_spread")
     row, single = (_probability(results, measure) for measure in ("any_wide", "wide"))
-    return under(
-        every(at_least(row, EASILY), near(spread.estimate().scaled(1 / 8), 1.0, MOMENT)), at_least(single, EASILY)
-    )
+    return under(at_least(row, EASILY), at_least(single, EASILY))
 
 
 @claim(
