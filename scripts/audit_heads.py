@@ -7,6 +7,7 @@ from sqrtdk.heads.cases import Options
 from sqrtdk.heads.conventions import convention, scale
 from sqrtdk.heads.dumps import read_dumps
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.reading import words_of
 from sqrtdk.heads.verdict import audit
 from sqrtdk.results.described import columns
 from sqrtdk.results.writing import write_table
@@ -17,7 +18,9 @@ def audit_heads(dumps: dict, files: list[Path], output: Path):
     rows = []
     for (name, entry), file in zip(dumps.items(), files, strict=True):
         options = Options(convention(entry.get("convention")), declared(entry), entry.get("stage", "unknown"))
-        verdicts = audit(read_dumps([file], layout="LHSD"), options)
+        # A capture says its axes.
+        layout = "LHSD" if words_of(file) is None else "auto"
+        verdicts = audit(read_dumps([file], layout=layout), options)
         rows += [{column: verdict.row[column] for column in columns("audit")} | {"dump": name} for verdict in verdicts]
     write_table(output, rows)
 

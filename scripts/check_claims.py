@@ -10,20 +10,19 @@ from sqrtdk.studies import claim_checks
 from sqrtdk.variants import notation
 
 
-def check_claims(seed: int, scalings: list, files: list[Path], output: Path):
-    """Write one row for each check; `scalings` are the scale rules of the models whose heads the files hold."""
-    write_table(output, claim_checks.table(seed, trained(files, scalings)))
+def check_claims(seed: int, dumps: dict, files: list[Path], output: Path):
+    """Write one row for each check; `dumps` maps names to entries of the configuration, in the order of `files`."""
+    write_table(output, claim_checks.table(seed, trained(dumps, files)))
 
 
-def trained(files: list[Path], scalings: list[str]) -> Iterator[tuple]:
-    """Yield queries, keys and scale factor of each head; a rule without a constant factor has no logits to look at."""
-    for file, scaling in zip(files, scalings, strict=True):
+def trained(dumps: dict, files: list[Path]) -> Iterator[claim_checks.TrainedHead]:
+    """Yield the heads; a rule without a constant factor has no logits to look at."""
+    for (name, entry), file in zip(dumps.items(), files, strict=True):
         dump = enumeration.read_dump(file)
-        factor = notation.parse(scaling).factor(dump.q.shape[-1], dump.k.shape[-2])
+        factor = notation.parse(entry["scaling"]).factor(dump.q.shape[-1], dump.k.shape[-2])
         if factor is not None:
-            for queries, keys in zip(dump.q, dump.k, strict=True):
-                for q, k in zip(queries, keys, strict=True):
-                    yield q, k, factor
+            for _, _, q, k in dump.each():
+                yield claim_checks.TrainedHead(entry.get("model", name), q, k, factor, dump.allowed)
 
 
 if __name__ == "__main__":

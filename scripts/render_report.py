@@ -13,7 +13,13 @@ from sqrtdk.report.provenance import report_entry
 from sqrtdk.results import reading
 from sqrtdk.results.writing import write_text
 
-SHIPPED = "minilm-l6-qk.npz"
+SHIPPED = {
+    "minilm-l6-qk.npz": "minilm",
+    "whisper-tiny-acts.npz": "whisper",
+    "rxnmapper-imatinib.npz": "rxnmapper",
+    "mgm-community.npz": "mgm",
+}
+"""Files of the dumps that ship, and the words at `methods.heads.sources` on their models."""
 
 
 def render_report(
@@ -71,7 +77,9 @@ def render_report(
         "quoted": list(facts.quoted.values()),
         "provenance": record,
         "rules": list(dict.fromkeys(frames["softmax_saturation"]["scaling"])),
-        "shipped_heads": any(Path(dump["file"]).name == SHIPPED for dump in configuration["dumps"].values()),
+        "shipped_heads": [
+            SHIPPED[name] for dump in configuration["dumps"].values() if (name := Path(dump["file"]).name) in SHIPPED
+        ],
         "bibtex": report_entry(title, __version__, record, url),
         "cited": cited,
     }

@@ -13,6 +13,7 @@ import synthetic_results
 import synthetic_start
 import synthetic_training
 import synthetic_vanishing
+import yaml
 
 import render_report
 import write_latex as write_latex_program
@@ -122,7 +123,7 @@ def configuration(names=tuple(SPECS), title: str = TITLE) -> dict:
         "max_scalars": 1.5e8,
         "tail_d_k": 64,
         "ensembles": {name: (SPECS | HEAVY).get(name, SPECS["gaussian"]) for name in names},
-        "dumps": {"minilm_l6": {"file": "resources/minilm-l6-qk.npz", "scaling": "1/sqrt(d_k)"}},
+        "dumps": yaml.safe_load((ROOT / "workflow/schemas/config.default.yaml").read_text(encoding="utf-8"))["dumps"],
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import example
 import pytest
 import synthetic_results
+import yaml
 from prose import OTHERS, REPORT, english, words
 
 import check_release
@@ -94,6 +95,8 @@ def said_by_the_library() -> set[str]:
     found = {str(example.TITLE), scipy.summary, scipy.source}
     found |= {text for layer in initialisation.LAYERS for text in (layer.label, layer.source)}
     found |= {iid.HEAVY_VARIANCE, iid.HEAVY_FOURTH, iid.HEAVY_EIGHTH, moments.CONSTANT, moments.UNSTEADY}
+    defaults = yaml.safe_load((REPORT.parent / "workflow/schemas/config.default.yaml").read_text(encoding="utf-8"))
+    found |= {dump["input"] for dump in defaults["dumps"].values()}
     return {text for text in found | reasons() | findings() if text}
 
 

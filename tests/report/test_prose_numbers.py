@@ -146,7 +146,14 @@ def training_curves(tables, data, known: Known) -> None:
 
 
 def real_heads(tables, data, known: Known) -> None:
-    known.add(np.log(data["n_tokens"]))
+    known.add(tables["real_heads"]["uniform_entropy"])
+    spreads = ["within_row_logit_std", "sinkless_row_logit_std"]
+    for unit in ("dump", "model"):
+        for _, heads in data.groupby(unit):
+            near = heads["within_row_logit_std"].between(0.9, 1.1)
+            known.add([*heads[spreads].median(), near.sum(), len(heads), (heads["sinks"] > 0).sum()])
+    shares = data["within_row_logit_std"].between(0.9, 1.1).groupby(data["model"]).mean()
+    known.add([(shares > 0.5).sum(), len(shares)])
 
 
 def calibration(tables, data, known: Known) -> None:

@@ -209,6 +209,13 @@ def heads(share: float):
     return frames(real_heads=rows.assign(within_row_logit_std=[1.0 if one else 2.5 for one in near]))
 
 
+def models(near: int):
+    """Return heads of three models, of which so many keep to a standard deviation of 1."""
+    rows = synthetic_results.real_heads(layers=1, heads=4, dumps=("one", "two", "three"))
+    keep = rows["dump"].isin(["one", "two", "three"][:near])
+    return frames(real_heads=rows.assign(within_row_logit_std=keep.map({True: 1.0, False: 2.5})))
+
+
 def no_heads():
     return frames(real_heads=frames()["real_heads"].head(0))
 
@@ -293,6 +300,8 @@ CHAPTERS = {
         "few": lambda: heads(0.1),
         "most": lambda: heads(0.9),
         "all": lambda: heads(1),
+        "models": lambda: models(2),
+        "no_model": lambda: models(0),
         "none": no_heads,
     },
 }

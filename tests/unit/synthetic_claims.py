@@ -76,8 +76,9 @@ def _gradient_by_keys() -> pd.DataFrame:
 def _checks() -> pd.DataFrame:
     dump = enumeration.read_dump(ROOT / "resources/minilm-l6-qk.npz")
     q, k = (array.reshape(-1, *array.shape[-2:])[::6] for array in (dump.q, dump.k))
-    factors = itertools.repeat(dump.q.shape[-1] ** -0.5)
-    table = pd.DataFrame(claim_checks.table(1, zip(q, k, factors, strict=False)))
+    factor = dump.q.shape[-1] ** -0.5
+    heads = [claim_checks.TrainedHead("MiniLM-L6", *pair, factor) for pair in zip(q, k, strict=True)]
+    table = pd.DataFrame(claim_checks.table(1, heads))
     return table.assign(case=table["case"].replace("", None)).astype({"se": float, "exact": float})
 
 

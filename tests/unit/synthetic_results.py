@@ -233,7 +233,9 @@ def real_heads(layers=6, heads=12, dumps=("minilm_l6",), seed=4) -> pd.DataFrame
                 row |= dict(within_row_logit_std=0.9 * logit_std, within_row_logit_std_se=0.03 * logit_std)
                 row |= dict(entropy=4.0, entropy_se=0.05, max_weight=0.1, max_weight_se=0.01)
                 row |= dict(unscaled_entropy=1.2, unscaled_entropy_se=0.03, factor=32**-0.5, effective_dimension=12.0)
-                row |= dict(quartile_1=-5.0, median=0.4, quartile_3=6.0)
+                row |= dict(quartile_1=-5.0, median=0.4, quartile_3=6.0, n_queries=252, uniform_entropy=np.log(252))
+                row |= dict(sinks=int(head == 1), sinkless_row_logit_std=(0.8 if head == 1 else 0.9) * logit_std)
+                row |= dict(sinkless_row_logit_std_se=0.03 * logit_std, model=dump, input="")
                 rows.append(row)
     return pd.DataFrame(rows)
 

@@ -195,7 +195,8 @@ def test_the_largest_rate_of_large_weights_is_that_of_the_progress(monkeypatch):
 
 def test_heads_are_observations(shipped_dump):
     q, k = (array[0] for array in (shipped_dump.q, shipped_dump.k))
-    found = claim_checks.trained_heads([(one, other, 0.25) for one, other in zip(q, k, strict=True)])
+    heads = [claim_checks.TrainedHead("one", *pair, 0.25) for pair in zip(q, k, strict=True)]
+    found = claim_checks.trained_heads(heads)
     shares = [np.mean(np.abs(one @ other.T) <= 40) for one, other in zip(q, k, strict=True)]
     assert [one["check"] for one in found] == ["share_within", "alignment"]
     assert found[0]["estimate"] == pytest.approx(np.mean(shares))
@@ -203,7 +204,21 @@ def test_heads_are_observations(shipped_dump):
     assert found[0]["n_blocks"] == len(q)
     assert 0.9 < found[1]["estimate"] < 1
     assert claim_checks.trained_heads([]) == []
-    assert claim_checks.trained_heads([(q[0], k[0], 1.0)]) == []
+    assert claim_checks.trained_heads(heads[:1]) == []
+
+
+def test_of_several_models_each_is_an_observation(shipped_dump):
+    q, k = (array[0, :4] for array in (shipped_dump.q, shipped_dump.k))
+    causal = np.tri(len(q[0]), dtype=bool)
+    models = ("one", "one", "one", "another")
+    heads = [claim_checks.TrainedHead(name, *pair, 0.25, causal) for name, *pair in zip(models, q, k, strict=True)]
+    shares = [np.mean(np.abs((one @ other.T)[causal]) <= 40) for one, other in zip(q, k, strict=True)]
+    found = claim_checks.trained_heads(heads)
+    assert found[0]["estimate"] == pytest.approx((np.mean(shares[:3]) + shares[3]) / 2)
+    assert found[0]["n_blocks"] == 2
+    assert found[0]["d_k"] == q.shape[-1]
+    narrow = heads[:3] + [heads[3]._replace(q=q[3, :, :16], k=k[3, :, :16])]
+    assert claim_checks.trained_heads(narrow)[0]["d_k"] == 0
 
 
 def test_streams_belong_to_what_they_are_for():

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sqrtdk.claims import core
@@ -73,6 +74,20 @@ def test_an_estimate_without_an_error_decides_nothing(se):
     assert outcome.undecided_by() == core.NO_ERROR
     assert every(near(Measured(1.0, **EXACT), 1.0, 0.1)).verdict() == "holds"
     assert every(near(Measured(1.2, **EXACT), 1.0, 0.1)).verdict() == "fails"
+
+
+def test_of_heads_of_several_models_the_models_count():
+    table = pd.DataFrame({"dump": ["a", "a", "a", "b", "c", "c"], "model": ["A", "A", "A", "A", "C", "C"]})
+    results = Results({"real_heads": table}, {})
+    truth = pd.Series([True, True, True, False, True, False])
+    found = results.share_of_heads(truth, table["dump"])
+    assert (found.value, found.dof) == ((0.75 + 0.5) / 2, 1)
+    assert found.se == pytest.approx(0.125)
+    alike = results.share_of_heads(truth | True, table["dump"])
+    assert alike.value == 1
+    assert alike.interval()[0] < 0.6
+    single = Results({"real_heads": table.assign(model="A")}, {}).share_of_heads(truth, table["dump"])
+    assert single == results.share(truth)
 
 
 def test_logarithmic_intervals_are_symmetric_in_the_ratio():

@@ -99,7 +99,7 @@ def strangers(name: str, table: pd.DataFrame) -> tuple[list[tuple], int]:
             count += 1
             if name in PLACED:
                 known = rows(across)
-            elif column and label in ("_points", "_intervals"):
+            elif column and label in ("_points", "_intervals", "_medians"):
                 homes = table[column].to_numpy(float)
                 away = np.abs(np.log(homes / across) if axes.get_xscale() == "log" else homes - across)
                 known = any(away[row] <= most for row in rows(height))

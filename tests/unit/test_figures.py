@@ -17,6 +17,7 @@ from figure_cases import ENGLISH, NAMES, SPOKEN, data_of, describe, figure_of, s
 from sqrtdk.figures import catalogue, grouping, inline, panels, saving, style
 from sqrtdk.figures.catalogue import load
 from sqrtdk.results import dictionary
+from sqrtdk.words import numbers
 
 MAPS = ("attention-maps", "phase-map")
 """Figures whose data are colours and not points; test_map_figures.py looks at those."""
@@ -255,6 +256,26 @@ def test_two_networks_are_told_apart():
     markers = {line.get_marker() for line in figure.get_axes()[0].get_lines() if line.get_label() == panels.POINTS}
     assert len(markers) == 2
     assert "one (6 heads" in describe("real-heads", frames).caption
+    text = describe("real-heads", frames).title
+    assert text.startswith("In none of 2 trained models do most heads have logits of standard deviation 0.9 to 1.1")
+
+
+def test_what_a_model_read_is_said_and_its_dumps_are_one_model():
+    heads = synthetic.real_heads(layers=1, heads=3, dumps=("first", "second", "third"))
+    model = heads["dump"].map({"first": "A", "second": "A", "third": "B"})
+    frames = {
+        "real_heads": heads.assign(
+            model=model, input=heads["dump"].map({"first": "prose", "second": "speech"}).fillna("")
+        )
+    }
+    words = describe("real-heads", frames)
+    assert "A on prose (3 heads" in words.caption
+    assert "B (3 heads" in words.caption
+    assert "of 2 trained models" in words.title
+    axes = load("real-heads").draw(frames).get_axes()[0]
+    assert [text.get_text() for text in axes.texts if text.get_text() in ("A", "B")] == ["A", "B"]
+    sinkless = heads.loc[heads["dump"] == "first", "sinkless_row_logit_std"].median()
+    assert f"which 1 have, {numbers.significant(sinkless)}" in words.reading
 
 
 def _sign(handle) -> tuple:

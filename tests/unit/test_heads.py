@@ -2,13 +2,20 @@
 
 import io
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sqrtdk.config import rules
 from sqrtdk.heads import enumeration
+from sqrtdk.heads.calls import Call, Capture
+from sqrtdk.heads.cases import Options
+from sqrtdk.heads.conventions import convention, scale
+from sqrtdk.heads.dumps import read_dumps
 from sqrtdk.heads.errors import InputError
+from sqrtdk.heads.reading import words_of
+from sqrtdk.heads.verdict import audit
 from sqrtdk.results.described import columns
 
 
@@ -52,6 +59,62 @@ def test_values_and_errors_are_those_of_leaving_tokens_out(spread):
         without = np.array([estimates[name] for estimates in left_out])
         se = np.sqrt(20 * np.mean((without - without.mean()) ** 2))
         assert found[f"{name}_se"] == pytest.approx(se, rel=1e-6, abs=1e-12), name
+
+
+def masked(q, k, factor, allowed):
+    """Compute the same of the pairs that a mask allows, row by row."""
+    s = q @ k.T
+    rows = [row[seen] for row, seen in zip(s, allowed, strict=True)]
+    pairs = np.concatenate(rows)
+    weights, unscaled = ([softmax_rows(row[None] * c)[0] for row in rows] for c in (factor, 1.0))
+    within = sum(((row - row.mean()) ** 2).sum() for row in rows) / len(pairs)
+    return {
+        "mean": pairs.mean(),
+        "variance": pairs.var(),
+        "within_row_variance": within,
+        "excess_kurtosis": np.mean((pairs - pairs.mean()) ** 4) / pairs.var() ** 2 - 3,
+        "logit_std": pairs.std() * factor,
+        "within_row_logit_std": np.sqrt(within) * factor,
+        "entropy": np.mean([-np.sum(w * np.log(w)) for w in weights]),
+        "max_weight": np.mean([w.max() for w in weights]),
+        "unscaled_entropy": np.mean([-np.sum(w * np.log(w)) for w in unscaled]),
+    }
+
+
+def test_masked_pairs_do_not_count_nor_do_queries_that_were_not_kept():
+    rng = np.random.default_rng(4)
+    places = np.array([0, 2, 3, 7, 11, 18, 24])
+    q, k = rng.normal(size=(7, 4)) + 0.3, rng.normal(size=(25, 4)) + 0.3
+    allowed = np.arange(25) <= places[:, None]
+    found = enumeration.describe_head(q, k, 0.5, allowed, places)
+    runs = np.array_split(np.arange(1, 24), 21)
+    left_out = []
+    for run in runs:
+        rows, keys = ~np.isin(places, run), ~np.isin(np.arange(25), run)
+        left_out.append(masked(q[rows], k[keys], 0.5, allowed[rows][:, keys]))
+    for name, value in masked(q, k, 0.5, allowed).items():
+        assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-12), name
+        without = np.array([estimates[name] for estimates in left_out])
+        se = np.sqrt(20 * np.mean((without - without.mean()) ** 2))
+        assert found[f"{name}_se"] == pytest.approx(se, rel=1e-6, abs=1e-12), name
+    assert (found["n_queries"], found["n_tokens"], found["n_scores"]) == (7, 25, allowed.sum())
+    assert found["uniform_entropy"] == pytest.approx(np.log(allowed.sum(axis=1)).mean())
+    assert np.quantile((q @ k.T)[allowed], 0.25) == pytest.approx(found["quartile_1"])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_without_sinks_the_spread_is_that_of_the_other_keys(causal):
+    rng = np.random.default_rng(5)
+    q, k = rng.normal(size=(2, 60, 8))
+    q[:, 0], k[:, 0], k[7, 0] = 4.0, 0.0, 3.0
+    allowed = np.tri(60, dtype=bool) if causal else np.ones((60, 60), bool)
+    found = enumeration.describe_head(q, k, 1.0, allowed if causal else None)
+    rest = masked(q, np.delete(k, 7, axis=0), 1.0, np.delete(allowed, 7, axis=1))
+    assert found["sinks"] == 1
+    assert found["sinkless_row_logit_std"] == pytest.approx(rest["within_row_logit_std"], rel=1e-9)
+    assert found["within_row_logit_std"] > 1.1 * found["sinkless_row_logit_std"]
+    none = enumeration.describe_head(*rng.normal(size=(2, 60, 8)), 0.1)
+    assert (none["sinks"], none["sinkless_row_logit_std"]) == (0, none["within_row_logit_std"])
 
 
 def test_the_three_terms_are_the_variance():
@@ -145,6 +208,33 @@ class TestReading:
         with pytest.raises(InputError, match=r"broken\.npz"):
             enumeration.read_dump(path)
 
+    def captured(self, tmp_path, **options):
+        q, k = np.random.default_rng(3).normal(size=(2, 1, 4, 12, 8)).astype(np.float32)
+        options = {"scale": 0.35, "scale_from": "argument", "gains": (0.5, 1.0)} | options
+        calls = {
+            f"layers.{n}.attn": Call(f"layers.{n}.attn", q[:, 1:3] + n, k[:, :1], layer=n, **options) for n in (0, 3)
+        }
+        return Capture(calls).save(tmp_path / "captured.npz"), q, k
+
+    @pytest.mark.parametrize("causal", [False, True])
+    def test_a_capture_is_read_as_it_says(self, tmp_path, causal):
+        path, q, k = self.captured(tmp_path, causal=causal, heads=(1, 2), positions=np.arange(12))
+        dump = enumeration.read_dump(path)
+        assert (dump.layers, dump.heads) == ((0, 3), (1, 2))
+        assert np.array_equal(dump.q, np.stack([2.0 * (q[0, 1:3] + n) for n in (0, 3)]).astype(np.float32))
+        assert np.array_equal(dump.k[1, 1], k[0, 0])
+        assert dump.allowed is None if not causal else np.array_equal(dump.allowed, np.tri(12, dtype=bool))
+        places = [(layer, head) for layer, head, _, _ in dump.each()]
+        assert places == [(0, 1), (0, 2), (3, 1), (3, 2)]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [({"softcap": 5.0}, "more in its logits than q·k"), ({"sinks": np.zeros(2)}, "more in its logits than q·k")],
+    )
+    def test_a_capture_with_more_than_products_is_left_to_the_audit(self, tmp_path, options, message):
+        with pytest.raises(InputError, match=message):
+            enumeration.read_dump(self.captured(tmp_path, **options)[0])
+
     def test_a_missing_file_is_named(self, tmp_path):
         with pytest.raises(InputError, match="nowhere"):
             enumeration.read_dump(tmp_path / "nowhere.npz")
@@ -176,13 +266,27 @@ def rows(shipped_dump):
     return enumeration.describe_dump(shipped_dump, "minilm_l6", "1/sqrt(d_k)", 32**-0.5)
 
 
+SHIPPED = sorted((Path(__file__).parents[2] / "resources").rglob("*.npz"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_what_ships_is_sound_and_small(path):
+    dump = enumeration.read_dump(path)
+    assert dump.k.shape[2] >= 128
+    assert path.stat().st_size <= 2.5e6
+    (one,) = read_dumps([path], layout="auto" if words_of(path) else "LHSD")
+    verdicts = audit([one], Options(convention(None), scale("1/sqrt(d_k)").of, "trained"))
+    assert {finding.kind for verdict in verdicts for finding in verdict.findings} <= {"entropy collapse", "very sharp"}
+    assert all(verdict.level in ("healthy", "note") for verdict in verdicts)
+
+
 class TestShippedHeads:
     """Facts that were measured independently on the shipped activations."""
 
     @pytest.mark.slow
     def test_there_are_72(self, rows):
         assert len(rows) == 72
-        assert set(rows[0]) == set(columns("real_heads"))
+        assert {*rows[0], "model", "input"} == set(columns("real_heads"))
 
     def test_spreads(self, rows):
         std = {(row["layer"], row["head"]): row["logit_std"] for row in rows}

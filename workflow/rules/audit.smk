@@ -8,7 +8,7 @@ rule audit_heads:
     output:
         audit=citable_table("audit"),
     params:
-        dumps=lambda wildcards: as_json(CONFIG["dumps"]),
+        dumps=as_json(described_dumps("scaling", "convention", "stage")),
         columns=described("audit_heads"),
         versions=versions("numpy", "scipy"),
     log:

@@ -11,7 +11,7 @@ rule check_claims:
     output:
         checks="results/claim_checks.csv",
     params:
-        scalings=lambda wildcards: as_json([dump["scaling"] for dump in CONFIG["dumps"].values()]),
+        dumps=as_json(described_dumps("scaling", "model")),
         seed=CONFIG["seed"],
         columns=described("check_claims"),
         versions=versions("numpy", "scipy"),
@@ -24,7 +24,7 @@ rule check_claims:
     message:
         "measure what claims say and no other table holds"
     shell:
-        "python {input.script[0]:q} --seed {params.seed} --scalings {params.scalings:q} --files {input.dumps:q}"
+        "python {input.script[0]:q} --seed {params.seed} --dumps {params.dumps:q} --files {input.dumps:q}"
         " --output {output.checks:q} > {log:q} 2>&1"
 
 

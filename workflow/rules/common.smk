@@ -165,6 +165,11 @@ def effort(ensemble, key):
     return CONFIG["ensembles"][ensemble].get(key, CONFIG[key])
 
 
+def described_dumps(*keys):
+    """The entries of the dumps with some of their keys."""
+    return {name: {key: dump[key] for key in keys if key in dump} for name, dump in CONFIG["dumps"].items()}
+
+
 def versions(*names):
     return {name: ENVIRONMENT[name] for name in ("python", *names)}
 

@@ -35,7 +35,7 @@ rule describe_heads:
     output:
         heads="results/cells/heads/{dump}.json",
     params:
-        scaling=lambda wildcards: CONFIG["dumps"][wildcards.dump]["scaling"],
+        entry=lambda wildcards: as_json(described_dumps("scaling", "model", "input")[wildcards.dump]),
         versions=versions("numpy"),
     log:
         "results/logs/describe_heads/{dump}.log",
@@ -46,7 +46,7 @@ rule describe_heads:
     message:
         "enumerate the token pairs of every head of {wildcards.dump}"
     shell:
-        "python {input.script[0]:q} --dump {wildcards.dump} --file {input.dump:q} --scaling {params.scaling:q}"
+        "python {input.script[0]:q} --dump {wildcards.dump} --entry {params.entry:q} --file {input.dump:q}"
         " --output {output.heads:q} > {log:q} 2>&1"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqrtdk.claims.core import Measured, Missing
 from sqrtdk.results import picking
 from sqrtdk.results.grid import nearest
-from sqrtdk.statistics import shares
+from sqrtdk.statistics import estimates, shares
 from sqrtdk.statistics.intervals import log_error, t_quantile
 from sqrtdk.training.cells import halved
 
@@ -188,9 +188,23 @@ class Results:
             raise Missing(f"{table}: {', '.join(f'{column} = {value}' for column, value in setting.items())}")
         return rows
 
-    def share(self, truth: "pd.Series") -> Measured:
-        """Return the share of the heads of which something is true; each head, one value of `truth`, is independent."""
+    def share(self, truth: Any) -> Measured:
+        """Return the share of independent cases, one value of `truth` each, of which something is true."""
         return _share(float(truth.mean()), len(truth))
+
+    def share_of_heads(self, truth: "pd.Series", dumps: "pd.Series") -> Measured:
+        """Return the mean over models of the share of their heads of which something is true.
+
+        truth, dumps: one value for each head. A model is one observation; of a single model, each head is.
+        """
+        heads = self.frame("real_heads")
+        model_of = dict(zip(heads["dump"], heads["model"], strict=True))
+        by_model = truth.groupby(dumps.map(lambda dump: model_of.get(dump, dump))).mean()
+        if len(by_model) < 2:
+            return self.share(truth)
+        value, se = estimates.mean(by_model.to_numpy())
+        # Where all agree, their number alone says how sure that is.
+        return Measured(value, se, len(by_model) - 1, ends=SHARE) if se > 0 else _share(value, len(by_model))
 
     def check(self, name: str, **setting: Any) -> Row:
         """Return a row of claim_checks.csv, exactly where it is asked for."""

@@ -98,21 +98,22 @@ def width_of_a_head(results: Results) -> Outcome:
         zh="一个健康的注意力头，其权重分布通常不会极端稀疏。",
     ),
     measures=Text(
-        en="share of the heads of a trained model in which at most half of the rows have a weight above 0.99",
-        zh="训练好的模型中，最大权重超过 0.99 的行不到一半的头所占比例",
+        en="mean over trained models of the share of heads in which at most half of the rows have a weight above 0.99",
+        zh="各训练好的模型中，最大权重超过 0.99 的行不到一半的头所占比例（按模型平均）",
     ),
     untested=PART,
     remark=Text(
-        en="Which heads are healthy was not judged: these are all heads of one small model, and not independent of "
-        "each other. That one should watch the scores, the weights and the gradient is advice, as C53.",
-        zh="哪些头“健康”没有判定：这里是一个小模型的全部的头，而且彼此并不独立。应当监控点积、权重和梯度，是同 C53 一样"
+        en="Which heads are healthy was not judged: these are all heads of a few small models, and models are the "
+        "unit. That one should watch the scores, the weights and the gradient is advice, as C53.",
+        zh="哪些头“健康”没有判定：这里是几个小模型的全部的头，以模型为单位。应当监控点积、权重和梯度，是同 C53 一样"
         "的建议。",
     ),
     evidence="tab-audit",
-    reads=("audit",),
+    reads=("audit", "real_heads"),
 )
 def sparse_heads(results: Results) -> Test:
-    return at_least(results.share(results.frame("audit")["saturated_share"] <= 0.5), MOST)
+    audit = results.frame("audit")
+    return at_least(results.share_of_heads(audit["saturated_share"] <= 0.5, audit["dump"]), MOST)
 
 
 @claim(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sqrtdk.heads.limits import SINK_SHARE, SINK_TIMES
 from sqrtdk.heads.patterns import pattern_of
 from sqrtdk.heads.regression import ScoreSlope, measure
 from sqrtdk.heads.tally import Block, Sums, Tally, tally_of
@@ -46,8 +47,6 @@ _OF_VECTORS = (
     *("d_k", "effective_d_k", "direction_count", "trace_term", "query_mean_term", "key_mean_term"),
     *("q_rms", "k_rms", "q_norm_cv", "k_norm_cv"),
 )
-SINK_TIMES, SINK_SHARE = 10.0, 0.1
-"""A key is a sink where it takes so many times the uniform share, and at least this part of all attention."""
 
 
 class Unmeasurable(ValueError):

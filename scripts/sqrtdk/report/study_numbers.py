@@ -177,6 +177,24 @@ def _within_rows(frame: pd.DataFrame) -> Iterator[KeyNumber]:
     for name, one in (("MedianHeadStd", column), ("MedianHeadWeight", "max_weight")):
         value, told = float(frame[one].median()), said(f"heads_within.{name}")
         yield KeyNumber(name, value, told, source, {}, (one,), n=len(frame), calculation="median")
+    yield from _models(frame, source, column)
+
+
+def _models(frame: pd.DataFrame, source: str, column: str) -> Iterator[KeyNumber]:
+    """Yield what is counted with models as the unit, each by the median of its heads, with sinks and without."""
+    yield count("TrainedModels", frame["model"].nunique(), "heads_models.count", source)
+    kept = ((frame[column] - 1).abs() <= MARGIN).groupby(frame["model"]).mean() > 0.5
+    yield count("TrainedModelsNearOne", kept.sum(), "heads_models.near", source, headline=True, margin=f"{MARGIN:g}")
+    if frame["model"].nunique() < 2:
+        return
+    for ending, one in (("", column), ("Sinkless", "sinkless_row_logit_std")):
+        medians = frame.groupby("model", sort=False)[one].median()
+        for end, model in (("Lowest", medians.idxmin()), ("Highest", medians.idxmax())):
+            told = said(f"heads_models.{end}{ending}", model=model)
+            where, n = {"model": model}, int((frame["model"] == model).sum())
+            yield KeyNumber(
+                f"{end}ModelStd{ending}", float(medians[model]), told, source, where, (one,), n=n, calculation="median"
+            )
 
 
 def _trust(frames: dict[str, Any]) -> Iterator[KeyNumber]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -65,11 +65,18 @@ WIDTHS_OF_HEADS = {
 """d_model, heads and d_k of published models, by their configurations: a list and no sample."""
 
 
-def table(seed: int, heads: Iterable[tuple[np.ndarray, np.ndarray, float]] = ()) -> list[dict[str, Any]]:
-    """Return the rows of claim_checks.csv.
+class TrainedHead(NamedTuple):
+    """A head of a trained model: queries (query, d_k), keys (key, d_k), what q·k is multiplied by, the mask or None."""
 
-    heads: queries (token, d_k), keys (token, d_k) and scale factor of each head of trained models.
-    """
+    model: str
+    q: np.ndarray
+    k: np.ndarray
+    factor: float
+    allowed: np.ndarray | None = None
+
+
+def table(seed: int, heads: Iterable[TrainedHead] = ()) -> list[dict[str, Any]]:
+    """Return the rows of claim_checks.csv."""
     rows = [row for d_k in WIDTHS for row in scores(d_k, seed)]
     for n_keys in ROW_KEYS:
         rows += row_weights(n_keys, seed)
@@ -334,22 +341,27 @@ def _progress(optimiser: str, seed: int, weights: float) -> np.ndarray:
     return 1 - np.clip(np.nan_to_num(loss, nan=guess), 0, guess) / guess
 
 
-def trained_heads(heads: Iterable[tuple[np.ndarray, np.ndarray, float]]) -> list[dict[str, Any]]:
-    """Return means over trained heads: the share of their logits within ±10, and how aligned large scores are.
+def trained_heads(heads: Iterable[TrainedHead]) -> list[dict[str, Any]]:
+    """Return means over trained models: the share of their logits within ±10, and how aligned large scores are.
 
-    A head is one observation of a model's; errors are those between heads.
+    A model is one observation, the mean over its heads; of a single model, each head is.
     """
-    found = []
-    d_k = 0
-    for q, k, factor in heads:
+    found: dict[str, list[tuple[float, float]]] = {}
+    widths = set()
+    for head in heads:
+        q, k = head.q, head.k
         s = q @ k.T
         cosine = s / np.sqrt(np.outer(np.vecdot(q, q), np.vecdot(k, k)))
-        d_k = q.shape[-1]
-        found.append((np.mean(np.abs(factor * s) <= LIMITS[-1]), np.corrcoef(s.ravel(), cosine.ravel())[0, 1]))
-    if len(found) < 2:
+        s, cosine = (x.ravel() if head.allowed is None else x[head.allowed] for x in (s, cosine))
+        share, correlation = np.mean(np.abs(head.factor * s) <= LIMITS[-1]), np.corrcoef(s, cosine)[0, 1]
+        found.setdefault(head.model, []).append((share, correlation))
+        widths.add(q.shape[-1])
+    units = [np.mean(values, axis=0) for values in found.values()] if len(found) > 1 else sum(found.values(), [])
+    if len(units) < 2:
         return []
-    shares, correlations = np.array(found).T
-    place: dict[str, Any] = dict(case="trained_heads", d_k=d_k, n_blocks=len(found))
+    shares, correlations = np.array(units).T
+    d_k = widths.pop() if len(widths) == 1 else 0
+    place: dict[str, Any] = dict(case="trained_heads", d_k=d_k, n_blocks=len(units))
     return [
         _row("share_within", *estimates.mean(shares), **place),
         _row("alignment", *estimates.mean(correlations), **place),

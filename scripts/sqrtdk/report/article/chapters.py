@@ -51,7 +51,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "start.finding": ("some", "all"),
     "start.inputs": ("needed", "redundant"),
     "start.heads": ("needed", "redundant"),
-    "heads.finding": ("few", "most", "all", "none"),
+    "heads.finding": ("few", "most", "all", "none", "models", "no_model"),
 }
 """The families of sentences, and what chooses one of each."""
 
@@ -342,10 +342,18 @@ class Article:
         margin = numbers.percent(MARGIN, 0)
         finding = self.said(f"heads.finding.{verdict}", "near=HeadsNearOne", "count=Heads", margin=margin)
         ends = ("low=NarrowestHeadStd", "high=WidestHeadStd")
+        several = self.facts["TrainedModels"].value > 1
+        if several:
+            word = "models" if self.facts["TrainedModelsNearOne"].value else "no_model"
+            named = ("kept=TrainedModelsNearOne", "count=TrainedModels")
+            finding = self.said(f"heads.finding.{word}", *named, margin=margin)
+        medians = ("low=LowestModelStd", "high=HighestModelStd")
+        sinkless = ("low=LowestModelStdSinkless", "high=HighestModelStdSinkless")
         text = (
             self.said("heads.models", models=models(frame)),
             self.said("heads.ends", *ends),
-            self.said("heads.median", "median=MedianHeadStd"),
+            *(() if several else (self.said("heads.median", "median=MedianHeadStd"),)),
+            *((self.said("heads.medians", *medians), self.said("heads.sinkless", *sinkless)) if several else ()),
         )
         return Chapter("heads", finding, (text, (self.said("heads.why"), self.said("heads.keep"))))
 

@@ -32,7 +32,7 @@ def reading(row: dict[str, Any] | None, value: str = "estimate") -> str | None:
 
 def models(frame: pd.DataFrame) -> Listing:
     """Name the trained models that a table of heads holds."""
-    return Listing(tuple(Sentence("article.literal", {"text": name}) for name in frame["dump"].unique()))
+    return Listing(tuple(Sentence("article.literal", {"text": name}) for name in frame["model"].unique()))
 
 
 def near_one(value: float) -> bool:

@@ -235,7 +235,7 @@ class Questions:
             "entropy": numbers.significant(frame["entropy"].mean(), 2),
             "unscaled": numbers.significant(frame["unscaled_entropy"].mean(), 2),
         }
-        uniform = numbers.significant(frame["n_tokens"].map(math.log).mean(), 2)
+        uniform = numbers.significant(frame["uniform_entropy"].mean(), 2)
         return _told(
             *told,
             self.quote("heads.weight", median="MedianHeadWeight"),

@@ -14,7 +14,8 @@ COLUMNS = ("head", "verdict", *MEASURES)
 
 def real_heads(frame: pd.DataFrame) -> Table:
     """Return every real head: its moments, its logits, and the variance over what independence would give."""
-    pairs = ("mean", "variance", "independence_ratio", "logit_std", "within_row_logit_std", "entropy")
+    spreads = ("logit_std", "within_row_logit_std", "sinkless_row_logit_std")
+    pairs = ("mean", "variance", "independence_ratio", *spreads, "entropy")
     columns = ("head", "d_k", *pairs, "max_weight", "unscaled_entropy", "excess_kurtosis")
     rows = [
         (

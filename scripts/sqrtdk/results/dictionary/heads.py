@@ -6,16 +6,17 @@ from sqrtdk.results.dictionary.common import with_interval, with_se
 FILES = {
     "real_heads.csv": table(
         """
-        Every attention head of the dumps over all token pairs. Standard errors are those of a jackknife that leaves
-        out runs of neighbouring tokens (21 of them, 20 degrees of freedom), but never the first and the last token.
-        trace_term + query_mean_term + key_mean_term = variance.
+        Every attention head of the dumps over all token pairs that its mask allows. Standard errors are those of a
+        jackknife that leaves out runs of neighbouring tokens (21 of them, 20 degrees of freedom), but never the first
+        and the last token. trace_term + query_mean_term + key_mean_term, which are of all pairs, = variance where
+        nothing is masked. A sink is a key with at least 10 times the uniform weight and at least 0.1.
         """,
         dump=text("name in the configuration"),
         layer=whole("layer, from 0"),
         head=whole("head, from 0"),
         scaling=text("scale rule that the model uses"),
         d_k=whole("width of the head"),
-        n_tokens=whole("tokens, each a query and a key"),
+        n_tokens=whole("tokens, each a key and, but where queries were drawn, a query"),
         n_scores=whole("token pairs"),
         factor=number("what the rule multiplies q·k by"),
         **with_se(
@@ -40,6 +41,12 @@ FILES = {
         quartile_1=number("lower quartile of q·k"),
         median=number("median of q·k"),
         quartile_3=number("upper quartile of q·k"),
+        n_queries=whole("queries"),
+        uniform_entropy=number("mean ln(keys), the largest entropy possible"),
+        sinks=whole("keys that are sinks"),
+        **with_se(sinkless_row_logit_std="within_row_logit_std of the keys that are no sinks"),
+        model=text("the model, by its name in the configuration; several dumps may be of one"),
+        input=text("what it read"),
     ),
     "audit.csv": table(
         """
