@@ -245,7 +245,7 @@ def test_odd_runs_still_give_a_figure(name, odd):
 def test_no_heads_is_said_and_not_an_error():
     frames = {"real_heads": pd.DataFrame()}
     words = describe("real-heads", frames)
-    assert "no trained head is shown" in words.caption
+    assert "none is shown" in words.caption
     figure = load("real-heads").draw(frames)
     assert figure.get_axes()[0].texts[0].get_text() == words.caption
 
@@ -399,3 +399,12 @@ def test_intervals_of_real_heads_count_the_runs_that_were_left_out():
     table = load("real-heads").data({"real_heads": synthetic.real_heads(layers=1, heads=2)})
     half = (table["independence_ratio_high"] - table["independence_ratio_low"]) / 2
     assert np.allclose(half / table["independence_ratio_se"], 2.0859634, rtol=1e-6)  # Student's t, 20 degrees
+
+
+def test_heads_whose_scores_do_not_vary_are_left_out():
+    heads = synthetic.real_heads()
+    heads.loc[0, ["within_row_logit_std", "independence_ratio"]] = 0.0, float("nan")
+    assert len(load("real-heads").data({"real_heads": heads})) == len(heads) - 1
+    dead = {"real_heads": heads.iloc[:1]}
+    assert "none is shown" in describe("real-heads", dead).caption
+    assert "none is shown" in load("real-heads").draw(dead).get_axes()[0].texts[0].get_text()

@@ -33,10 +33,15 @@ _BAND = (0.9, 1.1)
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per head: its quantities with 95 % intervals (Student's t, jackknife over runs of tokens)."""
+    """Return one row per head: its quantities with 95 % intervals (Student's t, jackknife over runs of tokens).
+
+    A head whose scores do not vary within a row has none.
+    """
     from sqrtdk.heads.enumeration import RUNS
 
     table = frames["real_heads"]
+    if not table.empty:
+        table = table[(table[_SHOWN] > 0) & table[_RATIO].notna()]
     if table.empty:
         return table
     columns = ["model", "input", "dump", "layer", "head", "d_k", "n_tokens", "n_scores", "scaling", "sinks"]
@@ -49,7 +54,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return result.assign(model_median=result.groupby("model")[_SHOWN].transform("median"))
 
 
-@saving.styled(data, "No activations of trained heads were given to this run, so no trained head is shown.", LARGE)
+@saving.styled(data, "No trained head whose scores vary was given to this run, so none is shown.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw every head in its layer, dodged sideways, on a log axis with the band around 1, and each model's median."""
     figure, (axes,) = layout.stack([230], left=42, right=6, top=26, bottom=62)
