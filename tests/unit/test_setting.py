@@ -98,6 +98,13 @@ def test_setting_says_when_it_is_not_what_was_asked():
     assert keys(found.sentences) == ["setting.d_k", "setting.n_keys"]
 
 
+def test_setting_is_about_an_ensemble_whose_softmax_was_measured():
+    first = MOMENTS.assign(ensemble=MOMENTS["ensemble"].replace("gaussian", "alone"))
+    assert (
+        choose(pd.concat([first, MOMENTS]), SATURATION, SPECS | {"alone": {"family": "gaussian"}}).ensemble != "alone"
+    )
+
+
 def test_setting_without_a_simulation_is_refused():
     with pytest.raises(ValueError, match="no simulated ensemble"):
         choose(MOMENTS[MOMENTS["stopped_by"] == "enumerated"], SATURATION, SPECS)
