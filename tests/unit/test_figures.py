@@ -408,3 +408,9 @@ def test_heads_whose_scores_do_not_vary_are_left_out():
     dead = {"real_heads": heads.iloc[:1]}
     assert "none is shown" in describe("real-heads", dead).caption
     assert "none is shown" in load("real-heads").draw(dead).get_axes()[0].texts[0].get_text()
+
+
+def test_a_dump_without_an_input_is_called_by_its_model_alone():
+    heads = synthetic.real_heads()
+    words = describe("real-heads", {"real_heads": heads.assign(input=float("nan"))})
+    assert "nan" not in words.caption

@@ -45,7 +45,8 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     if table.empty:
         return table
     columns = ["model", "input", "dump", "layer", "head", "d_k", "n_tokens", "n_scores", "scaling", "sinks"]
-    result = table[columns].copy()
+    # A dump need not say what its model was given, and an empty cell is read as a missing one.
+    result = table[columns].assign(input=table["input"].astype(object).where(table["input"].notna(), ""))
     for name in _QUANTITIES:
         # As many values stand behind an error as runs were left out.
         half = intervals.half_width(table[f"{name}_se"], (table["n_tokens"] - 2).clip(upper=RUNS))
