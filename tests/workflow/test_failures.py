@@ -18,7 +18,9 @@ def failed(tmp_path_factory):
     pipeline.lend_environment(folder)
     scripts = folder / "scripts"
     edit(
-        scripts / "describe_heads.py", "    arrays = ", "    raise ValueError('the dump\\nhas no keys')\n    arrays = "
+        scripts / "describe_heads.py",
+        "    arrays, scaling = ",
+        "    raise ValueError('the dump\\nhas no keys')\n    arrays, scaling = ",
     )
     edit(scripts / "simulate_moments.py", "run(simulate_moments)", "raise OSError(28, 'No space left on device')")
     edit(scripts / "simulate_alternatives.py", "run(simulate_alternatives)", "__import__('os').abort()")
