@@ -18,6 +18,8 @@ SHIPPED = {
     "whisper-tiny-acts.npz": "whisper",
     "rxnmapper-imatinib.npz": "rxnmapper",
     "mgm-community.npz": "mgm",
+    "llama-acts.npz": "llama",
+    "qwen3-acts.npz": "qwen3",
 }
 """Files of the dumps that ship, and the words at `methods.heads.sources` on their models."""
 

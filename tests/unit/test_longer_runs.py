@@ -54,6 +54,25 @@ def test_a_sign_that_changes_is_said_so(experiments, word):
         assert say(language, sentence)
 
 
+@pytest.mark.parametrize(
+    ("experiments", "words"),
+    [
+        ((ADAM,), ["helps"]),
+        ((ADAM, SGD, PROSE), ["helps", "hurts", "same"]),
+        ((("a", "recall", "adam", {4: HELPS, 16: HURTS}), PROSE), ["turns", "same"]),
+        ((("a", "recall", "adam", {4: "undecided"}),), ["undecided"]),
+    ],
+)
+def test_each_task_stands_under_what_a_rule_does_to_it(experiments, words):
+    sentence = longer_runs.verdicts(verdicts(*experiments), "longer.linear", RULE)
+    told = sentence.values["parts"].items
+    assert [one.key for one in told] == [f"longer.verdict.{word}" for word in words]
+    assert sum(len(one.values["tasks"].items) for one in told) == len(experiments)
+    for language in LANGUAGES:
+        assert say(language, sentence)
+    assert longer_runs.verdicts(verdicts(*experiments), "longer.plain", "none") is None
+
+
 def test_every_width_is_told_in_order():
     (told,) = parts(longer_runs.tasks(verdicts(ADAM), "longer.linear", RULE))
     assert told.key == "longer.task.speed"
@@ -112,6 +131,8 @@ def start_rate(accuracy: str = SAME, **alone: tuple[str, str]) -> pd.DataFrame:
 def test_one_half_does_the_work_only_where_it_does_everywhere(alone, word):
     sentence = longer_runs.halves(start_rate(**alone), "none")
     assert sentence.key == f"longer.halves.{word}"
+    short = longer_runs.halves(start_rate(**alone), "none", numbers_too=False)
+    assert (short.key, short.values) == (f"longer.half.{word}", {})
     assert [one.values["start"] for one in parts(sentence)] == ["0.50"] * len(alone)
     for language in LANGUAGES:
         assert say(language, sentence)

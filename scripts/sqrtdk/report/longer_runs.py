@@ -34,7 +34,22 @@ def tasks(verdicts: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
     return Sentence(f"{key}.{word}", {"tasks": Listing(tuple(told), "semicolon")})
 
 
-def halves(start_rate: pd.DataFrame, scaling: str) -> Sentence | None:
+def verdicts(rows: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
+    """Say which tasks and optimisers a rule hurts, helps or leaves alone against 1/√d_k; None where it did not run.
+
+    rows: training_verdicts.csv. key: of the words, which have `verdicts`.
+    """
+    groups: dict[str, list[Sentence]] = {}
+    for experiment in _each(rows[(rows["scaling"] == scaling) & rows["estimate"].notna()]):
+        found = set(experiment.loc[experiment["comparison"] == _measure(experiment), "verdict"])
+        words = [word for word in ("hurts", "helps") if word in found]
+        word = "turns" if len(words) == 2 else words[0] if words else "undecided" if "undecided" in found else "same"
+        groups.setdefault(word, []).append(Sentence("longer.named", _named(experiment)))
+    parts = tuple(Sentence(f"longer.verdict.{word}", {"tasks": Listing(tuple(one))}) for word, one in groups.items())
+    return Sentence(f"{key}.verdicts", {"parts": Listing(parts, "semicolon")}) if parts else None
+
+
+def halves(start_rate: pd.DataFrame, scaling: str, numbers_too: bool = True) -> Sentence | None:
     """Say which half of a repair does the work in each task with each optimiser, at the width nearest to 64.
 
     start_rate: start_rate.csv. One half does it where it alone helps at every width of every task, and the other not.
@@ -54,7 +69,10 @@ def halves(start_rate: pd.DataFrame, scaling: str) -> Sentence | None:
         return None
     does = {half for half, seen in helps.items() if all(seen)}
     alone = len(does) == 1 and not any(any(seen) for half, seen in helps.items() if half not in does)
-    return Sentence(f"longer.halves.{does.pop() if alone else 'depends'}", {"tasks": Listing(tuple(told), "semicolon")})
+    word = does.pop() if alone else "depends"
+    if not numbers_too:
+        return Sentence(f"longer.half.{word}")
+    return Sentence(f"longer.halves.{word}", {"tasks": Listing(tuple(told), "semicolon")})
 
 
 def rounding(summary: pd.DataFrame) -> Sentence | None:

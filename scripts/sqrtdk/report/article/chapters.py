@@ -241,7 +241,7 @@ class Article:
         mup_text = [self.said("factor.match")]
         if rows:
             mup_text.append(self.said(f"factor.mup.{trained.verdict(rows)}", **trained.values(rows)))
-        mup_text += _known(longer_runs.tasks(self.longer["training_verdicts"], "longer.linear", MUP))
+        mup_text += _known(longer_runs.verdicts(self.longer["training_verdicts"], "longer.linear", MUP))
         return Chapter("factor", self.said(f"factor.finding.{verdict}", *quoted), (tuple(text), tuple(mup_text)))
 
     # ---- training
@@ -280,9 +280,9 @@ class Article:
         if verdict == "none":
             return Chapter("training", finding, (), caveat=False)
         text = [(self.said("training.setting", steps=self._steps()),), tuple(self._task(*one) for one in self.tasks())]
-        elsewhere = longer_runs.tasks(self.longer["training_verdicts"], "longer.plain", "none")
-        text.append(_known(elsewhere, longer_runs.rounding(self.longer["training_summary"])))
-        text.append((self.said("training.convention"), *_known(longer_runs.halves(self.longer["start_rate"], "none"))))
+        text.append(_known(longer_runs.verdicts(self.longer["training_verdicts"], "longer.plain", "none")))
+        half = longer_runs.halves(self.longer["start_rate"], "none", numbers_too=False)
+        text.append((self.said("training.convention"), *_known(half)))
         return Chapter("training", finding, tuple(part for part in text if part))
 
     def _steps(self) -> str:

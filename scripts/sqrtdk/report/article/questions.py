@@ -192,7 +192,8 @@ class Questions:
             spelled = {"costs": "estimate", "low": "low", "high": "high"}
             told = {word: numbers.significant(rows["loss"][column], 2) for word, column in spelled.items()}
             text = _said(f"language.text.{verdict(rows)}", told)
-        return _told(text, _said("language.answer"), _said("language.known"), _said("language.use"))
+        elsewhere = longer_runs.tasks(self.longer["training_verdicts"], "longer.plain", "none")
+        return _told(text, _said("language.answer"), _said("language.known"), _said("language.use"), elsewhere)
 
     def rules(self) -> tuple[Sentence, ...]:
         """Say which other rules train: 1/d_k against the root, and which half of the difference does the work."""
@@ -200,6 +201,7 @@ class Questions:
             trained(self.frames["training_verdicts"], "rules.mup", "1/d_k"),
             longer_runs.tasks(self.longer["training_verdicts"], "longer.linear", "1/d_k"),
             longer_runs.halves(self.longer["start_rate"], "1/sqrt(d_k)"),
+            longer_runs.rounding(self.longer["training_summary"]),
         )
 
     def layernorm(self) -> tuple[Sentence, ...]:
