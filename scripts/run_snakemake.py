@@ -15,7 +15,7 @@ OWN = Path(__file__).resolve().parent.parent / "config/config.yaml"
 
 def main(arguments: list[str]) -> None:
     """Run Snakemake, or say within one page why the configuration cannot be read."""
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", type=Path, nargs="+", default=[])
     try:
         for path in [OWN, *parser.parse_known_args(arguments)[0].configfile]:
