@@ -60,7 +60,7 @@ def test_junk_never_raises_anything_but_a_refusal():
     names = ["mine", "Mine", "", 3, None, "x" * 50, "\ud800", "minilm_l6_l0_h0", "gaussian\n"]
     families = ["gaussian", "student_t", "equicorrelated"]
     refused = 0
-    for _ in range(1000):
+    for _ in range(200):
         config = {}
         for _ in range(rng.integers(1, 4)):
             key, name, form = keys[rng.integers(len(keys))], names[rng.integers(len(names))], rng.integers(5)
@@ -77,7 +77,7 @@ def test_junk_never_raises_anything_but_a_refusal():
         else:
             assert understood(result) == result
             assert set(result) == set(SCHEMA["properties"])
-    assert 400 < refused < 1000
+    assert 80 < refused < 200
 
 
 def assert_encodable(text):

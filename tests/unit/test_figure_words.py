@@ -84,7 +84,11 @@ def test_the_growth_of_the_variance_is_read_from_the_numbers():
 TITLES = {
     "hero": ("one_query", "listens to 1.0 of 16 keys; with it to 7.6", "listens to 7.6 of 16 keys; with it only"),
     "saturation": ("softmax_saturation", "keys without the scale, and to ", "keys without the scale, and only to "),
-    "attention-maps": ("attention_maps", "query of a wide head picks one key", "queries share their attention among "),
+    "attention-maps": (
+        "softmax_saturation",
+        "query of a wide head picks one key",
+        "queries share their attention among ",
+    ),
     "gradient-distribution": (
         "gradient_distribution",
         "Without the scale a tenth of the queries carries ",

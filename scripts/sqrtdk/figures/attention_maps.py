@@ -156,10 +156,12 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say whether a query of the widest head picks one key under one of the two usual rules and blends under the other.
 
-    Their numbers are of one draw, and no title.
+    Their numbers are means over many draws where these are there.
     """
     wide = table[table["d_k"] == table["d_k"].max()]
-    keys = wide.groupby("scaling")["effective_keys"].mean()
+    keys = wide.groupby("scaling")["mean_effective_keys"].mean()
+    if keys.isna().any():
+        keys = wide.groupby("scaling")["effective_keys"].mean()
     if not {"none", "1/sqrt(d_k)"} <= set(keys.index):
         return (Sentence("title"),)
     plain, scaled = (numbers.significant(keys[rule], 2) for rule in ("none", "1/sqrt(d_k)"))
