@@ -90,7 +90,7 @@ def test_a_configuration_with_mistakes_is_refused_on_a_page(case):
 
 
 @pytest.mark.slow
-@cases(1, 30)
+@cases(0, 30)
 def test_the_smallest_pipeline_of_a_valid_configuration_ends_in_a_page(tmp_path, case):
     rng = np.random.default_rng([3, case])
     given, understood = configurations.valid(rng, dumps(tmp_path, rng), small=True)

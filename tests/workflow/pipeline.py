@@ -13,6 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 ENSEMBLES = ("gaussian", "rademacher", "equicorrelated", "aligned")
 WIDTHS = (1, 2, 4, 64)
+DUMPS = ("minilm_l6", "mgm")
 TARGET = "results/moments.csv"
 """A table of many small jobs."""
 NOT_HASHED = ("run.json", "logs", "benchmarks", ".gitkeep")
@@ -33,7 +34,8 @@ def snakemake(
 
 def small(folder: Path) -> list[str]:
     """Return the options that select the small configuration, whose file is written into the folder."""
-    names = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))["ensembles"]
+    default = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))
+    names = default["ensembles"]
     common = {"max_scalars": None, "softmax_logits": None}
     small = {
         "d_k": list(WIDTHS),
@@ -52,6 +54,7 @@ def small(folder: Path) -> list[str]:
         "planted_cosine": [1],
         "example_rows": 2000,
         "ensembles": {name: common if name in ENSEMBLES else None for name in names},
+        "dumps": {name: None for name in default["dumps"] if name not in DUMPS},
     }
     overlay = folder / "small.yaml"
     overlay.write_text(yaml.safe_dump(small), encoding="utf-8")
