@@ -86,11 +86,12 @@ def with_parts(values: np.ndarray, levels: Iterable[float]) -> tuple[list[Estima
     estimates, parts = [], []
     for level in levels:
         below = np.mean(values <= rows.quantile(level), axis=1)
+        missing = below.mean() - below
         # A NumPy number, so that ends are interpolated in double precision between values in single precision, too.
-        share_se = np.float64(mean(below).se)
+        share_se = np.float64(mean(missing).se)
         value, se, _, _ = woodruff(rows.quantile, level, share_se, width=1.0, log=False)
         estimates.append(Estimate(value, se))
-        parts.append((below.mean() - below) * (se / share_se if share_se > 0 else 0.0))
+        parts.append(missing * (se / share_se if share_se > 0 else 0.0))
     return estimates, np.column_stack(parts)
 
 
