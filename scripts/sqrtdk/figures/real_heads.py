@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,7 @@ def _layer_axis(axes: Axes, groups: Mapping[tuple[str, int], float], table: pd.D
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.tick_params(axis="x", length=0)
     for model, (first, last) in _spans(table, groups).items():
-        text = panels.short(model, 30).replace(" ", "\n", 1)
+        text = re.sub("[ -]", "\n", panels.short(model, 30), count=1)
         at = {"xy": ((first + last) / 2, 0), "xycoords": axes.get_xaxis_transform(), "xytext": (0, -20)}
         axes.annotate(text, textcoords="offset points", ha="center", va="top", annotation_clip=False, **at)
 

@@ -237,6 +237,7 @@ class Article:
             n_keys = str(self.facts[keys].row["n_keys"])
             start = "uniform" if share >= UNIFORM else "spread"
             text.append(self.said(f"factor.start.{start}", f"keys={keys}", n_keys=n_keys))
+        text.append(self.said("factor.without"))
         rows = trained.held(self.frames["training_verdicts"], MUP)
         mup_text = [self.said("factor.match")]
         if rows:
