@@ -80,8 +80,10 @@ class KeyNumber:
 def named(found: list[KeyNumber]) -> list[KeyNumber]:
     """Return the numbers with names that are different: those that share one all get letters of what they are.
 
-    Raises ValueError where two numbers cannot be told apart.
+    What is not a number, as of heads that are all dead, is left out. Raises ValueError where two numbers cannot be told
+    apart.
     """
+    found = [number for number in found if not missing(number.value)]
     names = [number.name for number in found]
     unique = [
         number if names.count(number.name) == 1 else replace(number, name=number.name + fingerprint(number.identity))
