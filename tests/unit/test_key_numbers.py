@@ -154,6 +154,20 @@ def test_numbers_are_rounded_for_reading(change, reading):
     assert replace(KeyNumber("A", 1.0, Sentence("x"), "s"), **change).reading == reading
 
 
+def test_what_is_no_number_is_left_out():
+    found = [KeyNumber("A", value, Sentence("x"), "s", {"row": value}) for value in (1.0, math.nan)]
+    assert named(found) == found[:1]
+
+
+@pytest.mark.parametrize(
+    ("change", "full"),
+    [({"low": 2.9, "high": 7.6}, "4.7 [2.9, 7.6]"), ({"se": 0.2, "low": 4.3, "high": 5.1}, "4.7(2)"), ({}, "4.7")],
+)
+def test_an_interval_stands_beside_a_number_that_has_no_other_error(change, full):
+    one = replace(KeyNumber("A", 4.7, Sentence("x"), "s"), **change)
+    assert Facts([one]).quote("A").full == one.full == full
+
+
 def test_a_key_has_one_value_wherever_it_is_quoted():
     facts = Facts([KeyNumber("A", 1.23, Sentence("x"), "s", se=0.01), KeyNumber("B", 2.0, Sentence("x"), "s")])
     assert facts.quote("A") == facts.quote("A") == Quantity("1.2", "A", "1.23(1)")
