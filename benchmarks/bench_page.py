@@ -56,6 +56,14 @@ for starting Python and importing NumPy (0.1 s), as much as its own work. Tried:
 its widths, which would save most of this, but then an edit of one d_k simulates all of them again; Snakemake's
 groups, which start a process for each job all the same. Kept: imports only of what a job needs, one hash in place of
 dozens of source files among the inputs of each job, figures laid out once, training in single precision.""",
+    "6": """\
+A quarter of the time multiplies queries and keys in double precision, a fifth imports NumPy and SciPy: both together
+are above what reading takes three times. The rest is some forty passes over the scores, for the entropies, gradients
+and largest weights and for what each of them is without each token, which the intervals come from. Fewer would do
+with single precision, whose digits are not enough for rows that are nearly one-hot, or with a sample of rows, whose
+extremes and sinks are not those of the head. Kept: memory that stays with the process (half of the time went into
+pages that the system zeroes), pieces of 2^16 scores, extremes by row before the mean is added, arrays that are
+used again.""",
 }
 """What is behind a missed goal of each part, and what was tried."""
 

@@ -264,6 +264,14 @@ def test_a_sink_is_found_and_overflow_counted():
     assert facts.describe([Block(300 * q, 300 * k)], 1.0)["fp16_score_overflow"] > 0
 
 
+def test_of_keys_that_take_as_much_the_first_is_the_sink():
+    """One token at several places: rounding, of other digits in each row, must not choose between them."""
+    for seed in range(20):
+        q, k = (x[0] for x in audit_files.normal(seed, heads=1, n=60, d=24))
+        repeated = k[np.arange(60) % 15]
+        assert facts.describe([Block(q, repeated)], 0.3)["sink_key"] < 15, seed
+
+
 def test_several_sequences_are_pooled():
     rng = np.random.default_rng(4)
     blocks = [Block(*(rng.normal(size=(2, n, 6)) + shift)) for n, shift in ((30, 0.0), (20, 0.5))]

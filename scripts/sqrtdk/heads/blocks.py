@@ -239,7 +239,7 @@ def _padding(arrays: Arrays, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Return which queries and keys are padding: masked for all, or all zero where others are not."""
     queries, keys = _padded(arrays, allowed)
     if arrays.q is not None:
-        zero = [~np.nan_to_num(x, nan=1.0).any(axis=1) for x in arrays.pair]
+        zero = [~x.any(axis=1) for x in arrays.pair]
     else:
         used = np.where(allowed, arrays.given, 0.0)
         zero = [~used.any(axis=1), ~used.any(axis=0)]

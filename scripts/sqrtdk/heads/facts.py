@@ -47,6 +47,8 @@ _OF_VECTORS = (
     *("d_k", "effective_d_k", "direction_count", "trace_term", "query_mean_term", "key_mean_term"),
     *("q_rms", "k_rms", "q_norm_cv", "k_norm_cv"),
 )
+EQUAL = 1e-9
+"""Shares of attention that differ by less are the same."""
 
 
 class Unmeasurable(ValueError):
@@ -258,9 +260,11 @@ def _sinks(tallies: list[Tally]) -> dict[str, Any]:
         known = seen >= 0.1 * rows.sum()
         share = np.where(known, share, 0.0)
         count += int((share > max(SINK_TIMES * uniform, SINK_SHARE)).sum())
-        top = int(share.argmax())
-        if best[1] is None or share[top] > best[0]:
-            best = (float(share[top]), top)
+        # Of keys that take as much, as those of one token do, the first, whatever rounding makes of them.
+        most = float(share.max())
+        top = int((share >= most * (1 - EQUAL)).argmax())
+        if best[1] is None or most > best[0] * (1 + EQUAL):
+            best = (most, top)
     return {"sink_key": best[1], "sink_share": best[0], "sink_count": count}
 
 
