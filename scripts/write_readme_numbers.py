@@ -29,6 +29,7 @@ def write_readme_numbers(
     report: Path = Path("report"),
     docs: Path = Path("docs"),
     readme: Path = Path("README.md"),
+    shipped_training: Path = Path("resources/training"),
 ) -> None:
     """Write docs/headline.json and docs/hero.png, and the block of README.md that is made from them."""
     needed = [results / f"{name}.csv" for name in TABLES] + [results / name for name in ("provenance.json", *FIGURE)]
@@ -42,7 +43,8 @@ def write_readme_numbers(
     say = texts.Words(texts.read(report, "en"))
     configuration = provenance["configuration"]
     at, facts = contents.setting(frames, configuration), contents.facts(frames, configuration)
-    article = chapters.Article(frames, {}, at, facts)
+    longer = reading.tables([shipped_training / "training_verdicts.csv"])
+    article = chapters.Article(frames, longer, at, facts)
 
     def spelled(sentence: Sentence) -> str:
         values = {name: say.spell(value, False) for name, value in sentence.values.items()}

@@ -89,14 +89,15 @@ def _halves() -> pd.DataFrame:
 
 
 def shipped(word: str = "same") -> dict[str, pd.DataFrame]:
-    """Return the longer training run, whose rules have one verdict, and the halves of the repair."""
+    """Return the longer training run, whose rules have one verdict and end alike, and the halves of the repair."""
     rows = _frames()["training_verdicts"]
     rows = rows[rows["scaling"] == "1/d_k"]
     every = pd.concat([rows.assign(scaling=rule) for rule in RULES], ignore_index=True)
     text = every[every["experiment"] == "recall"].assign(task="text", experiment="text", reached=0.5)
     verdict = WORDS_OF_VERDICTS.get(word, "no difference")
+    long = every[every["experiment"] == "recall"].assign(experiment="recall_long", verdict="no difference")
     return {
-        "training_verdicts": pd.concat([every, text]).assign(verdict=verdict),
+        "training_verdicts": pd.concat([pd.concat([every, text]).assign(verdict=verdict), long]),
         "training_summary": _frames()["training_summary"],
         "start_rate": _halves().copy(),
     }
@@ -156,7 +157,7 @@ def said(tables_, longer=None) -> list[Sentence]:
         found += [chapter.finding, *itertools.chain(*chapter.text)]
         for point in asked.of(chapter.name):
             found += point.sentences
-    return [*found, *practice.measured(tables_, told.at, facts).values()]
+    return [*found, *itertools.chain(*practice.measured(tables_, told.longer, told.at, facts).values())]
 
 
 def answers(name: str, tables_, longer=None) -> tuple[Sentence, ...]:
@@ -232,12 +233,25 @@ def no_loser(word: str = "no difference"):
     return changed("training_verdicts", {"verdict": word}, scaling="none")
 
 
-def one_loser(*measures: str):
+def one_loser(*measures: str, task: str = "induction"):
     """Return tables in which one task loses without the factor, in these measures alone, or in all."""
     rows = no_loser()["training_verdicts"]
     for measure in measures or ("loss", "accuracy", "speed"):
-        rows = put(rows, {"verdict": "hurts"}, scaling="none", task="induction", comparison=measure)
+        rows = put(rows, {"verdict": "hurts"}, scaling="none", task=task, comparison=measure)
     return frames(training_verdicts=rows)
+
+
+def one_task(task: str):
+    """Return tables in which only one task was trained, and loses without the factor."""
+    rows = no_loser("hurts")["training_verdicts"]
+    return frames(training_verdicts=rows[rows["task"] == task])
+
+
+def growing(tables_: dict[str, pd.DataFrame]):
+    """Return tables on training, and such on attention that scores grow and softmax picks one key."""
+    return tables_ | {
+        "softmax_saturation": compared("softmax_saturation", "max_weight", **AT)["larger"]()["softmax_saturation"]
+    }
 
 
 def capacity(root: float):
@@ -245,7 +259,7 @@ def capacity(root: float):
 
 
 CHAPTERS = {
-    "lede": {"grow": lambda: compared("softmax_saturation", "max_weight", **AT)["larger"](), "other": one_rule},
+    "lede": {"grow": lambda: growing(no_loser()), "depends": lambda: growing(one_loser()), "other": one_rule},
     "scores.finding": {
         "holds": frames,
         "differs": lambda: with_variance(70.0, 0.1),
@@ -279,7 +293,9 @@ CHAPTERS = {
     "factor.mup": verdicts("1/d_k"),
     "training.finding": {
         "some": one_loser,
-        "all": lambda: no_loser("hurts"),
+        "some_fades": lambda: one_loser(task="recall"),
+        "all": lambda: one_task("induction"),
+        "all_fades": lambda: no_loser("hurts"),
         "spared": no_loser,
         "undecided": lambda: no_loser("undecided"),
         "none": lambda: frames(training_verdicts=untrained()),
@@ -338,7 +354,6 @@ QUESTIONS = {
     "width.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "twice.training": verdicts("1/d_k", comparison="same_rate"),
     "language.text": dict.fromkeys(WORDS_OF_VERDICTS),
-    "qk_norm.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "rules.mup": verdicts("1/d_k"),
     "fold.start": {"same": frames, "other": lambda: spread(2.0, scheme="t5")},
     "layernorm.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},

@@ -20,6 +20,7 @@ from article_cases import (
     changed,
     everything,
     frames,
+    growing,
     one_loser,
     said,
     setting,
@@ -65,7 +66,7 @@ def test_all_that_can_be_chosen_is_tried():
 @pytest.mark.slow
 def test_what_other_tasks_and_optimisers_say_stands_beside_it():
     found = [sentence.key for sentence in said(frames()) if sentence.key.startswith("longer.")]
-    assert {key.split(".")[1] for key in found} == {"linear", "plain", "half", "halves"}
+    assert {key.split(".")[1] for key in found} == {"linear", "plain", "cosine", "half", "halves"}
 
 
 def test_seven_chapters_stand_in_their_order_and_every_topic_has_words():
@@ -114,6 +115,21 @@ def test_the_card_on_training_names_the_task_that_loses_most():
     rows = tables_["training_summary"].query("experiment == 'induction' and d_k == 64").set_index("scaling")
     assert facts[card.values["plain"].name].value == rows.loc["none", "accuracy"]
     assert facts[card.values["scaled"].name].value == rows.loc["1/sqrt(d_k)", "accuracy"]
+
+
+@pytest.mark.parametrize("tables_", [one_loser(task="recall"), one_loser()], ids=["trained longer", "not"])
+def test_what_longer_training_makes_up_for_is_said_wherever_the_loss_is(tables_):
+    told, _, _ = article(growing(tables_))
+    means = told.cards()[-1].means
+    fades = tables_["training_verdicts"].query("scaling == 'none' and task == 'recall'")["verdict"].eq("hurts").any()
+    assert told.lede().key.endswith(".depends")
+    assert told.training().finding.key.endswith("_fades") == fades
+    assert means.key.endswith(".fades" if fades else ".means")
+    if fades:
+        assert [one.key for one in means.values["faded"].items] == ["article.tasks.recall"]
+    # Where the end of longer training differs, nothing fades.
+    longer = shipped() | {"training_verdicts": shipped()["training_verdicts"].assign(verdict="hurts")}
+    assert article(tables_, longer)[0].fades() == []
 
 
 def test_what_is_not_in_the_run_is_left_out():
@@ -170,9 +186,16 @@ def test_the_small_test_is_computed():
 def test_practice_has_a_row_for_each_situation():
     tables_ = frames()
     _, _, facts = article(tables_)
-    table = practice.practice(tables_, setting(tables_), facts)
+    table = practice.practice(tables_, shipped(), setting(tables_), facts)
     assert [row[0].word for row in table.rows] == [f"article.practice.{name}.situation" for name in practice.EVIDENCE]
     assert 8 <= len(table.rows) <= 10
+    # What training makes of leaving the factor out, and of 1/d_k, stands in the row that advises.
+    trained = {
+        name: row[2].sentences[1].key
+        for name, row in zip(practice.EVIDENCE, table.rows, strict=True)
+        if row[2].sentences[1:]
+    }
+    assert trained == {"plain": "longer.plain.verdicts", "mup": "longer.linear.verdicts"}
 
 
 def test_the_card_counts_what_is_there():
@@ -199,7 +222,7 @@ def test_evidence_is_there():
 
 def test_rows_without_a_number_are_left_out_of_the_verdicts():
     rows = pd.concat([shipped()["training_verdicts"].assign(estimate=math.nan)])
-    assert questions.trained(rows, "qk_norm.training", "qk_norm") is None
+    assert questions.trained(rows, "width.training", "d_v_for_d_k(ratio=2)") is None
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------

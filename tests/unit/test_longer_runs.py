@@ -57,20 +57,59 @@ def test_a_sign_that_changes_is_said_so(experiments, word):
 @pytest.mark.parametrize(
     ("experiments", "words"),
     [
-        ((ADAM,), ["helps"]),
-        ((ADAM, SGD, PROSE), ["helps", "hurts", "same"]),
+        ((ADAM,), ["speeds"]),
+        ((ADAM, SGD, PROSE), ["speeds", "slows", "same"]),
         ((("a", "recall", "adam", {4: HELPS, 16: HURTS}), PROSE), ["turns", "same"]),
         ((("a", "recall", "adam", {4: "undecided"}),), ["undecided"]),
     ],
 )
 def test_each_task_stands_under_what_a_rule_does_to_it(experiments, words):
     sentence = longer_runs.verdicts(verdicts(*experiments), "longer.linear", RULE)
+    turns = "turns" in words or {"speeds", "slows"} <= set(words)
+    assert sentence.key == f"longer.linear.{'turns' if turns else 'verdicts'}"
     told = sentence.values["parts"].items
     assert [one.key for one in told] == [f"longer.verdict.{word}" for word in words]
     assert sum(len(one.values["tasks"].items) for one in told) == len(experiments)
     for language in LANGUAGES:
         assert say(language, sentence)
     assert longer_runs.verdicts(verdicts(*experiments), "longer.plain", "none") is None
+
+
+def test_what_ends_otherwise_helps_or_hurts_and_is_not_slow_alone():
+    sentence = longer_runs.verdicts(verdicts(ADAM, accuracy=HURTS), "longer.linear", RULE)
+    assert [one.key for one in sentence.values["parts"].items] == ["longer.verdict.hurts"]
+
+
+LONG = ("recall_long", "recall", "adam", {64: HURTS, 16: HURTS})
+
+
+@pytest.mark.parametrize(
+    ("loss", "accuracy", "word"),
+    [
+        (SAME, SAME, "same"),
+        (HURTS, SAME, "hurts"),
+        (SAME, HELPS, "helps"),
+        (HURTS, HELPS, "turns"),
+        (SAME, "undecided", "undecided"),
+    ],
+)
+def test_what_is_trained_longer_is_told_by_its_end_and_its_time(loss, accuracy, word):
+    rows = verdicts(ADAM, LONG, accuracy=SAME)
+    long = rows["experiment"] == "recall_long"
+    for comparison, verdict in (("loss", loss), ("accuracy", accuracy)):
+        rows.loc[long & (rows["comparison"] == comparison), "verdict"] = verdict
+    for sentence, name in (
+        (longer_runs.tasks(rows, "longer.linear", RULE), "tasks"),
+        (longer_runs.verdicts(rows, "longer.linear", RULE), "parts"),
+    ):
+        usual, longer = sentence.values[name].items
+        assert usual.key in ("longer.task.speed", "longer.verdict.speeds")
+        assert (longer.key, longer.values["end"].key) == ("longer.end", f"longer.ends.{word}")
+        assert (longer.values["values"].items, longer.values["widths"].items) == (("0.16", "0.64"), ("16", "64"))
+        for language in LANGUAGES:
+            assert say(language, sentence)
+    assert longer_runs.alike(rows, RULE) == ({"recall"} if word == "same" else set())
+    assert longer_runs.alike(rows[~long], RULE) == set()
 
 
 def test_every_width_is_told_in_order():

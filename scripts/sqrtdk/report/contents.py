@@ -60,7 +60,7 @@ def report_tables(
     """
     specs, at = specifications(configuration), setting(frames, configuration)
     found: tuple[Table | ledger.Ledger, ...] = (
-        practice.practice(frames, at, quoted),
+        practice.practice(frames, longer, at, quoted),
         ledger.ledger(frames["claims"], language),
         ledger.checks(frames["claim_checks"]),
         *result_tables(frames, specs, at),

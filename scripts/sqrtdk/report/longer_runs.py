@@ -1,6 +1,6 @@
 """What the longer training runs say of a rule in every task and with every optimiser: it may be the opposite."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -14,6 +14,10 @@ from sqrtdk.words.sentences import Listing, Sentence
 
 MIRRORED = "_mirrored"
 """End of the name of an experiment that holds the models of another, rounded otherwise."""
+LONG = "_long"
+"""End of the name of an experiment that trains the models of another for longer, in larger batches."""
+IN_TIME = {"hurts": "slows", "helps": "speeds"}
+"""What verdicts are called where it is the steps that decide, and not what they lead to."""
 ARMS = {"neither": (False, False), "start": (True, False), "rate": (False, True), "both": (True, True)}
 
 
@@ -28,6 +32,7 @@ def tasks(verdicts: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
         here = rows[rows["comparison"] == measure].sort_values("d_k")
         found |= set(here["verdict"])
         told.append(Sentence(f"longer.task.{measure}", _named(here) | _measured(here, measure)))
+    told += _ends(verdicts, scaling)
     if not told:
         return None
     word = "changes" if {"hurts", "helps"} <= found else "alike"
@@ -37,16 +42,29 @@ def tasks(verdicts: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
 def verdicts(rows: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
     """Say which tasks and optimisers a rule hurts, helps or leaves alone against 1/√d_k; None where it did not run.
 
-    rows: training_verdicts.csv. key: of the words, which have `verdicts`.
+    rows: training_verdicts.csv. key: of the words, which have `turns` for a sign that changes, and `verdicts`.
     """
     groups: dict[str, list[Sentence]] = {}
     for experiment in _each(rows[(rows["scaling"] == scaling) & rows["estimate"].notna()]):
-        found = set(experiment.loc[experiment["comparison"] == _measure(experiment), "verdict"])
-        words = [word for word in ("hurts", "helps") if word in found]
-        word = "turns" if len(words) == 2 else words[0] if words else "undecided" if "undecided" in found else "same"
+        measure = _measure(experiment)
+        word = _word(experiment.loc[experiment["comparison"] == measure, "verdict"])
+        word = IN_TIME.get(word, word) if measure == "speed" else word
         groups.setdefault(word, []).append(Sentence("longer.named", _named(experiment)))
-    parts = tuple(Sentence(f"longer.verdict.{word}", {"tasks": Listing(tuple(one))}) for word, one in groups.items())
-    return Sentence(f"{key}.verdicts", {"parts": Listing(parts, "semicolon")}) if parts else None
+    parts = [Sentence(f"longer.verdict.{word}", {"tasks": Listing(tuple(one))}) for word, one in groups.items()]
+    parts += _ends(rows, scaling)
+    if not parts:
+        return None
+    turns = "turns" in groups or all(groups.keys() & {word, in_time} for word, in_time in IN_TIME.items())
+    word = "turns" if turns else "verdicts"
+    return Sentence(f"{key}.{word}", {"parts": Listing(tuple(parts), "semicolon")})
+
+
+def alike(rows: pd.DataFrame, scaling: str) -> set[str]:
+    """Return the tasks that end with a rule as with 1/√d_k when they are trained longer.
+
+    rows: training_verdicts.csv.
+    """
+    return {str(here["task"].iloc[0]) for here in _longer(rows, scaling) if _end(here) == "same"}
 
 
 def halves(start_rate: pd.DataFrame, scaling: str, numbers_too: bool = True) -> Sentence | None:
@@ -96,8 +114,37 @@ def rounding(summary: pd.DataFrame) -> Sentence | None:
     return None
 
 
+def _longer(rows: pd.DataFrame, scaling: str) -> Iterator[pd.DataFrame]:
+    """Yield the comparisons of a rule in each experiment that trains longer, narrowest first."""
+    here = rows[(rows["scaling"] == scaling) & rows["estimate"].notna() & rows["experiment"].str.endswith(LONG)]
+    for name in dict.fromkeys(here["experiment"]):
+        yield here[here["experiment"] == name].sort_values("d_k")
+
+
+def _end(rows: pd.DataFrame) -> str:
+    return _word(rows.loc[rows["comparison"].isin(("loss", "accuracy")), "verdict"])
+
+
+def _ends(rows: pd.DataFrame, scaling: str) -> list[Sentence]:
+    """Say how each experiment that trains longer ends, and what is left of it in time."""
+    told = []
+    for here in _longer(rows, scaling):
+        speed = here[here["comparison"] == "speed"]
+        end = Sentence(f"longer.ends.{_end(here)}")
+        told.append(Sentence("longer.end", _named(speed) | _measured(speed, "speed") | {"end": end}))
+    return told
+
+
+def _word(verdicts: Iterable[str]) -> str:
+    """Return one word for the verdicts of several widths or measures."""
+    found = set(verdicts)
+    words = [word for word in ("hurts", "helps") if word in found]
+    return "turns" if len(words) == 2 else words[0] if words else "undecided" if "undecided" in found else "same"
+
+
 def _each(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the rows of the first experiment of each task with each optimiser."""
+    """Yield the rows of the first experiment of each task with each optimiser that does not train longer."""
+    rows = rows[~rows["experiment"].str.endswith(LONG)]
     firsts = rows.drop_duplicates(["task", "optimiser"])["experiment"]
     for name in dict.fromkeys(firsts):
         yield rows[rows["experiment"] == name]

@@ -1,6 +1,6 @@
 """The article: one sentence, four cards and seven chapters, each said as the numbers of the run have it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ GATHERED = {
 }
 """What becomes of gradients without the factor, by their root mean square and by that of the median query."""
 VARIANTS: dict[str, tuple[str, ...]] = {
-    "lede": ("grow", "other"),
+    "lede": ("grow", "depends", "other"),
     "scores.finding": ("holds", "differs", "unsure", "missing"),
     "scores.card": ("holds", "differs", "missing"),
     "attention.finding": ("larger", "level", "smaller", "one_rule"),
@@ -45,7 +45,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "factor.finding": ("root", "other", "missing"),
     "factor.start": ("uniform", "spread"),
     "factor.mup": ("hurts", "helps", "same", "undecided"),
-    "training.finding": ("some", "all", "spared", "undecided", "none"),
+    "training.finding": ("some", "some_fades", "all", "all_fades", "spared", "undecided", "none"),
     "training.card": ("answers", "steps", "loss", "spared", "undecided", "none"),
     "training.task": ("hurts", "helps", "same", "undecided"),
     "start.finding": ("some", "all"),
@@ -269,15 +269,23 @@ class Article:
     def _task(self, verdict: str, rows: dict[str, dict[str, Any]]) -> Sentence:
         return self.said(f"training.task.{verdict}", **trained.values(rows))
 
+    def _verdict(self, *wanted: str) -> list[str]:
+        return [next(iter(rows.values()))["task"] for verdict, rows in self.tasks() if verdict in wanted]
+
     def _named(self, *wanted: str) -> Listing:
-        found = [next(iter(rows.values()))["task"] for verdict, rows in self.tasks() if verdict in wanted]
-        return Listing(tuple(Sentence(f"article.tasks.{task}") for task in found))
+        return _tasks(self._verdict(*wanted))
+
+    def fades(self) -> list[str]:
+        """Return the tasks that leaving the factor out hurts, and that end as well without it when trained longer."""
+        alike = longer_runs.alike(self.longer["training_verdicts"], "none")
+        return [task for task in self._verdict("hurts") if task in alike]
 
     def training(self) -> Chapter:
         """Say whether it matters in training."""
         verdict = self.trained()
         values = {"hurt": self._named("hurts"), "others": self._named("helps", "same", "undecided")}
-        finding = self.said(f"training.finding.{verdict}", **values)
+        fades = "_fades" if self.fades() else ""
+        finding = self.said(f"training.finding.{verdict}{fades}", faded=_tasks(self.fades()), **values)
         if verdict == "none":
             return Chapter("training", finding, (), caveat=False)
         text = [(self.said("training.setting", steps=self._steps()),), tuple(self._task(*one) for one in self.tasks())]
@@ -363,7 +371,8 @@ class Article:
     def lede(self) -> Sentence:
         """Return the answer in one sentence."""
         grows = self.variance() == "holds" and self.sharper() == "larger"
-        return self.said(f"lede.{'grow' if grows else 'other'}")
+        depends = self.trained() == "some" or self.fades()
+        return self.said(f"lede.{'other' if not grows else 'depends' if depends else 'grow'}")
 
     def cards(self) -> list[Card]:
         """Return the four cards, with a small line below where their numbers allow it."""
@@ -372,8 +381,13 @@ class Article:
             Card(self.scores_card(), self.said("scores.means")),
             Card(self.attention_card(), self.said("attention.means") if self.sharper() == "larger" else None),
             Card(self.gradients_card(), self.said("gradients.means") if few else None),
-            Card(self.training_card(), self.said("training.means") if self.trained() == "some" else None),
+            Card(self.training_card(), self._training_means()),
         ]
+
+    def _training_means(self) -> Sentence | None:
+        if self.fades():
+            return self.said("training.fades", faded=_tasks(self.fades()))
+        return self.said("training.means") if self.trained() == "some" else None
 
     def chapters(self) -> list[Chapter]:
         """Return the seven chapters in their order."""
@@ -393,6 +407,10 @@ _OF_MEAN = ("estimate", "se")
 
 def _known(*sentences: Sentence | None) -> tuple[Sentence, ...]:
     return tuple(sentence for sentence in sentences if sentence is not None)
+
+
+def _tasks(names: Iterable[str]) -> Listing:
+    return Listing(tuple(Sentence(f"article.tasks.{name}") for name in names))
 
 
 def _names(quoted: tuple[str, ...]) -> list[str]:

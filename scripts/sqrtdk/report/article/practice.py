@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from sqrtdk.report import longer_runs
 from sqrtdk.report.article.points import reading
 from sqrtdk.report.facts import Facts
 from sqrtdk.report.macro_names import letters
@@ -19,11 +20,11 @@ from sqrtdk.words.sentences import Sentence
 
 COLUMNS = ("situation", "use", "measured", "evidence")
 EVIDENCE = {
-    "plain": ("tab-contrast", "fig-saturation"),
+    "plain": ("tab-contrast", "fig-saturation", "tab-training-shipped"),
     "start": ("tab-initialisation", "fig-initialisation"),
     "rmsnorm": ("tab-normalisation",),
     "cosine": ("tab-normalisation", "tab-mistakes"),
-    "mup": ("tab-scale-rules", "fig-training-curves"),
+    "mup": ("tab-scale-rules", "fig-training-curves", "tab-training-shipped"),
     "long": ("tab-scale-rules", "fig-planted-key"),
     "fold": ("tab-initialisation", "methods-training"),
     "linear": ("tab-linear-attention",),
@@ -33,19 +34,30 @@ EVIDENCE = {
 """The rows in their order, and the anchors that each rests on."""
 
 
-def practice(frames: Mapping[str, pd.DataFrame], at: Setting, facts: Facts) -> Table:
+TRAINED = {"plain": ("longer.plain", "none"), "mup": ("longer.linear", "1/d_k")}
+"""The rows that also say what training makes of a rule: the words, and the rule."""
+
+
+def practice(
+    frames: Mapping[str, pd.DataFrame], longer: Mapping[str, pd.DataFrame], at: Setting, facts: Facts
+) -> Table:
     """Return the table; a row says what is measured at the width nearest to 64 unless it names another."""
-    rows = tuple(_row(name, told) for name, told in measured(frames, at, facts).items())
+    rows = tuple(_row(name, told) for name, told in measured(frames, longer, at, facts).items())
     return Table("practice", COLUMNS, rows, room="article")
 
 
-def _row(name: str, told: Sentence) -> tuple[Cell, ...]:
+def _row(name: str, told: tuple[Sentence, ...]) -> tuple[Cell, ...]:
     words = (Cell(word=f"article.practice.{name}.{column}") for column in COLUMNS[:2])
-    return (*words, Cell(sentences=(told,)), Cell(evidence=EVIDENCE[name]))
+    return (*words, Cell(sentences=told), Cell(evidence=EVIDENCE[name]))
 
 
-def measured(frames: Mapping[str, pd.DataFrame], at: Setting, facts: Facts) -> dict[str, Sentence]:
-    """Return what was measured of each situation; one whose numbers a run lacks is left out."""
+def measured(
+    frames: Mapping[str, pd.DataFrame], longer: Mapping[str, pd.DataFrame], at: Setting, facts: Facts
+) -> dict[str, tuple[Sentence, ...]]:
+    """Return what was measured of each situation; one whose numbers a run lacks is left out.
+
+    `longer` are the tables of the longer training run that ships with the project.
+    """
 
     def quoted(name: str, **names: str) -> Sentence | None:
         if not facts.all(*names.values()):
@@ -65,7 +77,9 @@ def measured(frames: Mapping[str, pd.DataFrame], at: Setting, facts: Facts) -> d
         "sparse": _said("sparse", _sparse(frames["normalisers"])),
         "bits": _said("bits", _bits(frames["rounding"])),
     }
-    return {name: told for name, told in found.items() if told is not None}
+    trained = {name: longer_runs.verdicts(longer["training_verdicts"], *rule) for name, rule in TRAINED.items()}
+    told = {name: (sentence, trained.get(name)) for name, sentence in found.items() if sentence is not None}
+    return {name: tuple(one for one in sentences if one is not None) for name, sentences in told.items()}
 
 
 def _said(name: str, values: dict[str, Any]) -> Sentence:

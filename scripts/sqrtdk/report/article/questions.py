@@ -60,7 +60,6 @@ _TRAINED = ("hurts", "helps", "same", "undecided")
 VARIANTS = {
     "width.training": _TRAINED,
     "twice.training": _TRAINED,
-    "qk_norm.training": _TRAINED,
     "rules.mup": _TRAINED,
     "language.text": _TRAINED,
     "fold.start": ("same", "other"),
@@ -219,7 +218,7 @@ class Questions:
             _said("qk_norm.multiplier"),
             self.quote("qk_norm.left", keys=f"{letters('qk_norm_and_root')}Keys"),
             _said("qk_norm.use"),
-            trained(self.longer["training_verdicts"], "qk_norm.training", "qk_norm"),
+            longer_runs.verdicts(self.longer["training_verdicts"], "longer.cosine", "qk_norm"),
         )
 
     def heads(self) -> tuple[Sentence, ...]:
