@@ -20,6 +20,7 @@ SHIPPED = {
     "mgm-community.npz": "mgm",
     "llama-acts.npz": "llama",
     "qwen3-acts.npz": "qwen3",
+    "vit-camera.npz": "vit",
 }
 """Files of the dumps that ship, and the words at `methods.heads.sources` on their models."""
 

@@ -47,6 +47,7 @@ _OF_VECTORS = (
     *("d_k", "effective_d_k", "direction_count", "trace_term", "query_mean_term", "key_mean_term"),
     *("q_rms", "k_rms", "q_norm_cv", "k_norm_cv"),
 )
+NOTHING = "no query may see two keys, so there is nothing to measure"
 EQUAL = 1e-9
 """Shares of attention that differ by less are the same."""
 
@@ -55,13 +56,16 @@ class Unmeasurable(ValueError):
     """A head without a query that may see two keys, or with scores beyond the range of float64."""
 
 
-def describe(blocks: Iterable[Block], factor: float, measured: ScoreSlope | None = None) -> dict[str, Any]:
+def describe(
+    blocks: Iterable[Block], factor: float, measured: ScoreSlope | None = None, known: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the facts of one head.
 
     Args:
         blocks: sequences that the head read; all have q and k, or none has.
         factor: what q·k is multiplied by; 1 where only scores are given, since those are logits already.
         measured: what the scores say of the factor; None where that is still to be asked.
+        known: what `vectors` says of the blocks; None where that is still to be asked.
 
     Where scores are given, logits, weights and gradients are theirs; else they follow from q·k, the factor, soft cap,
     bias and sink. Raises Unmeasurable where every row has fewer than two keys, or scores are beyond float64.
@@ -71,13 +75,13 @@ def describe(blocks: Iterable[Block], factor: float, measured: ScoreSlope | None
     with np.errstate(over="ignore", invalid="ignore"):
         tallies = [tally_of(block, factor, plain) for block in blocks]
     if not any((tally.count > 1).any() for tally in tallies):
-        raise Unmeasurable("no query may see two keys, so there is nothing to measure")
+        raise Unmeasurable(NOTHING)
     sums = [one for tally in tallies for one in (tally.scores, tally.logits) if one is not None]
     if not all(
         math.isfinite(np.sum(x)) for x in [*(t.rows["entropy"] for t in tallies), *(s.rows["square"] for s in sums)]
     ):
         raise Unmeasurable("scores or logits are beyond the range of float64")
-    facts = _vectors(blocks) | _spreads(blocks, tallies, factor) | _counts(tallies)
+    facts = (vectors(blocks) if known is None else known) | _spreads(blocks, tallies, factor) | _counts(tallies)
     facts |= (measure(blocks) if measured is None else measured).facts()
     facts |= _weights(blocks, tallies) | pattern_of(blocks, tallies)
     facts["factor"] = factor
@@ -268,14 +272,19 @@ def _sinks(tallies: list[Tally]) -> dict[str, Any]:
     return {"sink_key": best[1], "sink_share": best[0], "sink_count": count}
 
 
-def _vectors(blocks: list[Block]) -> dict[str, Any]:
-    """Return norms, cosine, width and the three terms of the variance from the vectors of tokens that take part."""
+def vectors(blocks: list[Block]) -> dict[str, Any]:
+    """Return norms, cosine, width and the three terms of the variance from the vectors of tokens that take part.
+
+    Each is None where there are scores alone. Raises Unmeasurable where no token takes part.
+    """
     used = [block.used() for block in blocks]
     shape = {name: int(sum(one[side].sum() for one in used)) for side, name in enumerate(("n_queries", "n_keys"))}
     if blocks[0].q is None:
         return shape | dict.fromkeys(_OF_VECTORS)
     q = np.concatenate([block.pair[0][queries] for block, (queries, _) in zip(blocks, used, strict=True)])
     k = np.concatenate([block.pair[1][keys] for block, (_, keys) in zip(blocks, used, strict=True)])
+    if not q.size or not k.size:
+        raise Unmeasurable(NOTHING)
     d_k = q.shape[1]
     mu_q, mu_k = q.mean(axis=0), k.mean(axis=0)
     cq, ck = q - mu_q, k - mu_k
@@ -297,8 +306,8 @@ def _vectors(blocks: list[Block]) -> dict[str, Any]:
         facts |= _with_interval(f"{name}_norm", *average, len(norm) - 1)
         facts[f"{name}_norm_cv"] = norm.std() / average.value if average.value > 0 else math.nan
         facts[f"{name}_rms"] = math.sqrt(np.mean(norm**2) / max(facts["effective_d_k"], 1))
-        vectors = q if name == "q" else k
-        units[name] = vectors[norm > 0] / norm[norm > 0][:, None]
+        side = q if name == "q" else k
+        units[name] = side[norm > 0] / norm[norm > 0][:, None]
     if all(len(unit) > 1 for unit in units.values()):
         # The mean cosine of all pairs is a product of means, hence linear in either side.
         mean_q, mean_k = units["q"].mean(axis=0), units["k"].mean(axis=0)
@@ -309,4 +318,4 @@ def _vectors(blocks: list[Block]) -> dict[str, Any]:
         facts |= _with_interval("cosine", float(mean_q @ mean_k), se, min(map(len, parts)) - 1)
     else:
         facts |= _with_interval("cosine", math.nan, math.nan, 0)
-    return facts
+    return {name: _plain(value) for name, value in facts.items()}

@@ -131,9 +131,12 @@ def _facts(blocks: list[Block], case: Case, measured: ScoreSlope) -> dict[str, A
     """Return the facts of a head at the factor at work, and where that is known from."""
     captured = case.facts["captured_factor"]
     alone = blocks[0].q is None
-    factor, source = 1.0, "scores"
+    factor, source, vectors = 1.0, "scores", facts.vectors(blocks)
     if not alone:
-        probe = replace(case, facts=case.facts | _probe(blocks, measured))
+        # What a declared scale and a convention need to know.
+        keys = float(np.log(_counts(blocks)).mean())
+        asked = vectors | measured.facts() | {"uniform_entropy": keys, "q_on_ellipsoid": False, "k_on_ellipsoid": False}
+        probe = replace(case, facts=case.facts | asked)
         stated = captured if captured is not None else probe.declared
         source = "captured" if captured is not None else "declared" if stated is not None else "assumed"
         if probe.measured is not None and (stated is None or not probe.same(probe.measured, stated)):
@@ -146,7 +149,7 @@ def _facts(blocks: list[Block], case: Case, measured: ScoreSlope) -> dict[str, A
             factor = stated
             if probe.measured is not None and source == "declared":
                 source = "measured"
-    row = facts.describe(blocks, factor, measured)
+    row = facts.describe(blocks, factor, measured, vectors)
     row |= {"q_on_ellipsoid": False, "k_on_ellipsoid": False, "scale_source": source}
     known = replace(case, facts=case.facts | row)
     if not alone and case.options.convention.assumed and known.actual is not None and not known.is_right(known.actual):
@@ -159,22 +162,6 @@ def _facts(blocks: list[Block], case: Case, measured: ScoreSlope) -> dict[str, A
 def _used(blocks: list[Block], side: str) -> np.ndarray:
     """Return the vectors of q or k of the tokens that take part."""
     return np.concatenate([getattr(block, side)[block.used()["qk".index(side)]] for block in blocks])
-
-
-def _probe(blocks: list[Block], measured: ScoreSlope) -> dict[str, Any]:
-    """Return what a declared scale and a convention need to know before anything is described."""
-    q, k = _used(blocks, "q"), _used(blocks, "k")
-    norms = {"q": np.sqrt(np.vecdot(q, q)), "k": np.sqrt(np.vecdot(k, k))}
-    cv = {f"{name}_norm_cv": n.std() / n.mean() if n.size and n.mean() > 0 else None for name, n in norms.items()}
-    return cv | {
-        "d_k": q.shape[1],
-        "effective_d_k": int((q.any(axis=0) | k.any(axis=0)).sum()),
-        "uniform_entropy": float(np.log(_counts(blocks)).mean()),
-        **measured.facts(),
-        **{f"{name}_norm": float(n.mean()) if n.size else None for name, n in norms.items()},
-        "q_on_ellipsoid": False,
-        "k_on_ellipsoid": False,
-    }
 
 
 def _counts(blocks: list[Block]) -> np.ndarray:
