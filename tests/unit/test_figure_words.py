@@ -94,7 +94,6 @@ TITLES = {
         "Without the scale a tenth of the queries carries ",
         "With the scale a tenth of the queries carries ",
     ),
-    "training-curves": ("training_curves", "the best learning rate ends worse", "without the scale ends better"),
 }
 """Figures whose title compares the two usual rules: table, and what it says of them and of them exchanged."""
 
@@ -108,6 +107,21 @@ def test_a_title_is_the_finding_and_turns_with_the_numbers(name):
         scaling=frames[table]["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"})
     )
     assert turned in describe(name, frames | {table: other}).title
+
+
+def test_training_ends_worse_where_the_difference_is_beyond_the_margin_of_the_verdicts():
+    table = synthetic.frames()["training_curves"]
+    losses = ["loss", "loss_low", "loss_high"]
+    lost = table.assign(**{name: 100 * table[name] for name in losses})
+    swapped = lost.assign(scaling=lost["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"}))
+    tiny = table.assign(**{name: table[name] / 1000 for name in losses})
+    for frame, said in (
+        (lost, "even the best learning rate ends worse: recall"),
+        (swapped, "without the scale ends better: recall"),
+        # The same ratio of losses, all of them next to none.
+        (tiny, "it is not sure that training ends otherwise without the scale: recall"),
+    ):
+        assert said in describe("training-curves", synthetic.frames() | {"training_curves": frame}).title
 
 
 def test_which_half_does_the_work_is_read_from_the_numbers():

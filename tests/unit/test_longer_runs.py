@@ -94,7 +94,7 @@ LONG = ("recall_long", "recall", "adam", {64: HURTS, 16: HURTS})
     ],
 )
 def test_what_is_trained_longer_is_told_by_its_end_and_its_time(loss, accuracy, word):
-    rows = verdicts(ADAM, LONG, accuracy=SAME)
+    rows = verdicts(LONG, ADAM)
     long = rows["experiment"] == "recall_long"
     for comparison, verdict in (("loss", loss), ("accuracy", accuracy)):
         rows.loc[long & (rows["comparison"] == comparison), "verdict"] = verdict

@@ -11,6 +11,7 @@ from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
 from sqrtdk.figures.targets import LARGE
 from sqrtdk.results.grid import nearest
+from sqrtdk.training.comparisons import MEASURES
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -24,6 +25,7 @@ INPUTS = ("training_curves",)
 
 _MOST, _WANTED = 3, 64
 """Experiments, each of another task, and the width that are shown."""
+MARGIN = MEASURES["loss"].margin
 _PLAIN, _SCALED = "none", "1/sqrt(d_k)"
 
 
@@ -112,7 +114,12 @@ def _draw_rule(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     groups = [rows for _, rows in table.groupby("experiment", sort=False)]
-    words = _caption(frames, table), tuple(map(_alt, groups)), tuple(map(_reading, groups)), (Sentence("caveat"),)
+    words = (
+        _caption(frames, table),
+        tuple(map(_alt, groups)),
+        tuple(map(_reading, groups)),
+        (Sentence("caveat", {"margin": f"{MARGIN:g}"}),),
+    )
     return Description(*words, _title(groups))
 
 
@@ -137,9 +144,10 @@ def _title(groups: list[pd.DataFrame]) -> tuple[Sentence, ...]:
 
 
 def _verdict(plain: pd.Series, scaled: pd.Series) -> str:
-    if plain["loss_low"] > scaled["loss_high"]:
+    """Say how a rule ends against another, of which only a difference beyond the margin of the verdicts counts."""
+    if plain["loss_low"] > scaled["loss_high"] + MARGIN:
         return "worse"
-    return "better" if plain["loss_high"] < scaled["loss_low"] else "level"
+    return "better" if plain["loss_high"] + MARGIN < scaled["loss_low"] else "level"
 
 
 def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[Sentence, ...]:
