@@ -70,6 +70,7 @@ class TestWords:
     TREE = {
         "a": "<code>{name}</code> is <em>50 %</em> of $d_k = \\value{d_k}$ &amp; <q>more</q>, <a href='x'>here</a>",
         "outer": "It says {inner}; {several}.",
+        "beside": "$d_k$ of {inner}",
         "inner": "{x} < $1 / d_k$",
         "cited": "See [@someone], [@alone].",
         "lost": "See [@nobody].",
@@ -96,6 +97,7 @@ class TestWords:
         inner, several = Sentence("inner", {"x": "a_b"}), Listing(("x_y", Sentence("inner", {"x": "&"}), "z"))
         said = self.say("outer", inner=inner, several=several)
         assert said == r"It says a\_b \textless{} $1 / d_k$; x\_y, \& \textless{} $1 / d_k$ and z."
+        assert self.say("beside", inner=inner) == r"$d_k$ of a\_b \textless{} $1 / d_k$"
 
     def test_a_formula_as_a_value_joins_the_one_beside_it(self):
         assert self.say("rule", rule=text.Tex("$1/d_k$")) == "$c =1/d_k$"

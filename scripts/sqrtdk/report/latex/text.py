@@ -124,7 +124,7 @@ def formula(tex: str, values: Mapping[str, object] | None = None) -> str:
     def fill(match: re.Match[str]) -> str:
         return number(text_of((values or {})[match[1]]))
 
-    tex = re.sub(r"\\value\{(\w+)\}", fill, tex.strip())
+    tex = _NAMED.sub(fill, tex.strip())
     tex = re.sub(r"\\operatorname\{", r"\\mathrm{", tex)
     tex = re.sub(r"\\text\{([^}]*)\}", lambda match: rf"\mbox{{{match[1]}}}", tex)
     return "$" + "".join(_MATH.get(sign, sign) for sign in tex) + "$"
@@ -143,6 +143,7 @@ class Tex(Markup):
 
 
 _TAGS = {"code": (r"\texttt{", "}"), "em": (r"\emph{", "}"), "strong": (r"\textbf{", "}"), "q": ("``", "''")}
+_NAMED = re.compile(r"\\value\{(\w+)\}")
 _PIECES = re.compile(r"(\{\w+\})|<(/?)(\w+)[^>]*>|\[@([\w-]+)\]")
 
 
@@ -169,7 +170,9 @@ class TexWords(Words):
         return _doubled(_TAGS[match[3]][bool(match[2])]) if match[3] in _TAGS else ""
 
     def formula(self, tex: str, values: Mapping[str, object]) -> Tex:
-        return Tex(formula(tex, {name: self.spell(value, False) for name, value in values.items()}))
+        # Only what it names: other values may hold formulas themselves.
+        named = set(_NAMED.findall(tex))
+        return Tex(formula(tex, {name: self.spell(value, False) for name, value in values.items() if name in named}))
 
     def reference(self, key: str, name: str) -> str:
         """Return a reference of the report as author and year: a document that takes this up need not have it."""
