@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.heads.masks import as_allowed, from_scores
+from sqrtdk.heads.regression import TRUSTED, slope_of
 from sqrtdk.heads.tally import SATURATED
 
 ROWS = 64
@@ -22,7 +23,6 @@ standard deviation, as He initialisation gives (2), down to what weights of stan
 model (0.003 at d_model 128), below which attention is uniform."""
 SCALE = 0.05
 """How far the scale that scores show may be from 1/√d_k, as a part of it."""
-EXPLAINED = 0.9
 
 
 class ScoreError(AssertionError):
@@ -238,13 +238,11 @@ def _check_scale(
         part = some_rows(mask, rows) if len(mask.shape) > 1 and mask.shape[-2] == scores.shape[-2] else mask
         allowed = np.broadcast_to(as_allowed(np.asarray(as_array(part))), z.shape)
     use = np.ones(z.shape, bool) if allowed is None else allowed
-    count = np.maximum(use.sum(axis=-1, keepdims=True), 1)
-    x, z = (np.where(use, one - np.where(use, one, 0.0).sum(axis=-1, keepdims=True) / count, 0.0) for one in (x, z))
-    xx, xz, zz = np.vdot(x, x), np.vdot(x, z), np.vdot(z, z)
+    fit = slope_of(*(one.reshape(-1, z.shape[-1]) for one in (x, z, use)))
     right = q.shape[-1] ** -0.5 if scale is None else scale
-    if not xx > 0 or xz**2 < EXPLAINED * xx * zz:
+    if fit.factor is None or fit.r2 is None or fit.r2 < TRUSTED:
         return
-    found = float(xz / xx)
+    found = float(fit.factor)
     if abs(found - right) > SCALE * right:
         words = {1.0: "no scale", right**2: "the scale is applied twice", 1 / right: "multiplied in place of divided"}
         near = [text for value, text in words.items() if abs(found - value) <= SCALE * value]
