@@ -7,6 +7,7 @@ from program import run
 from sqrtdk.heads.enumeration import row_of_moments
 from sqrtdk.results.described import columns
 from sqrtdk.results.writing import write_table
+from sqrtdk.sampling import cells as stored
 from sqrtdk.sampling.moments import histogram_rows
 
 
@@ -19,9 +20,12 @@ def collect_moments(
     score_histograms: Path,
     real_heads: Path,
 ):
-    """Write the three tables; `cells` maps each ensemble to its widths."""
-    files = [folder / name / f"{d_k}.json" for name, widths in cells.items() for d_k in widths]
-    found = [json.loads(file.read_text("utf-8")) for file in files]
+    """Write the three tables; `cells` maps each ensemble to its files, and these to their widths."""
+    found = []
+    for name, parts in cells.items():
+        for part, widths in parts.items():
+            simulated = stored.found(folder / name / f"{part}.npz")
+            found += [simulated[d_k] for d_k in widths]
     rows = [cell["row"] for cell in found]
     head_rows = [row for dump in dumps for row in json.loads((heads / f"{dump}.json").read_text("utf-8"))]
     write_table(moments, rows + [row_of_moments(row, columns("moments")) for row in head_rows])

@@ -8,6 +8,7 @@ from sqrtdk.heads.command import main as audit
 
 USAGE = """usage: sqrtdk audit FILE... [options]     judge attention heads; sqrtdk audit --help
        sqrtdk cite FIGURE|NUMBER|CLAIM    say how to cite it, from a folder of results; sqrtdk cite --help
+       sqrtdk merge RESULTS RESULTS...    put runs of different seeds together; sqrtdk merge --help
        sqrtdk --version"""
 
 
@@ -25,6 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"sqrtdk cite: needs the packages of the report ({error.name}); see README.md", file=sys.stderr)
             return 2
         return cite(arguments[1:])
+    if arguments[:1] == ["merge"]:
+        from sqrtdk.sampling.merging import main as merge
+
+        return merge(arguments[1:])
     if arguments == ["--version"]:
         print(f"sqrtdk {__version__}")
         return 0

@@ -133,7 +133,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, whole, case):
         start_new_session=True,
     )
     deadline, wait = time.monotonic() + 200, np.random.default_rng([4, case]).uniform(0, 1.5)
-    while not list(folder.glob("results/cells/moments/*/*.json")):
+    while not list(folder.glob("results/cells/moments/*/*.npz")):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.05)

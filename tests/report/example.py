@@ -50,7 +50,7 @@ FIGURE = {
 }
 DRAWN = sorted({f"results/{table}.csv" for name in catalogue.names() for table in catalogue.load(name).INPUTS})
 RULES = {
-    "simulate_moments": {"after": [], "makes": ["results/cells/moments/{ensemble}/{d_k}.json"], "keys": ["seed"]},
+    "simulate_moments": {"after": [], "makes": ["results/cells/moments/{ensemble}/{part}.npz"], "keys": ["seed"]},
     "collect_moments": {"after": ["simulate_moments"], "makes": DRAWN, "keys": ["d_k"]},
     "draw_figure": {"after": ["collect_moments"], "makes": ["results/figures/fig-{figure}.svg"], "keys": []},
     "render_report": {

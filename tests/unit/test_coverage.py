@@ -102,7 +102,8 @@ def test_an_error_that_takes_the_entries_of_a_block_as_independent_is_caught(cov
         return row | {"variance_se": row["exact_variance"] * math.sqrt(spread)}
 
     wrong = [[naive(row) for row in rows] for rows in studies[name]]
-    assert {quantity for _, quantity in failures(coverage, {name: wrong})} == set(coverage.QUANTITIES)
+    # Errors that are too small by the same share at each width leave fewer exponents out than variances.
+    assert {"variance", "local exponent"} <= {quantity for _, quantity in failures(coverage, {name: wrong})}
     right = [row["variance_se"] for rows in studies[name] for row in rows]
     small = [row["variance_se"] for rows in wrong for row in rows]
     assert sum(small) < 0.7 * sum(right)

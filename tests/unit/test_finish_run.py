@@ -93,7 +93,7 @@ def test_a_report_is_named_only_where_there_is_one(results):
 
 
 def test_cells_of_removed_entries_are_said(results):
-    kept, other = results / "cells/moments/gaussian/4.json", results / "cells/moments/removed/4.json"
+    kept, other = results / "cells/moments/gaussian/all.npz", results / "cells/moments/removed/all.npz"
     for path in (kept, other):
         path.parent.mkdir(parents=True)
         path.touch()

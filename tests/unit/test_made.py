@@ -84,4 +84,4 @@ def test_every_rule_of_the_workflow_is_read():
     names = {name for text in texts for name in re.findall(r"^rule (\w+):", text, re.MULTILINE)}
     found = workflow_graph.keys_by_rule(texts)
     assert found.keys() == names
-    assert found["simulate_moments"] == {"ensembles", "seed", "precision", "max_scalars"}
+    assert found["simulate_moments"] == {"d_k", "ensembles", "seed", "precision", "max_scalars"}

@@ -10,6 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from sqrtdk.sampling import cells
+
 pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 KERNELS = {
@@ -47,8 +49,8 @@ def jobs(folder: Path) -> list:
 
     found = []
     for name, spec in SPECS.items():
-        effort = {"precision": 0.01, "max_scalars": 200_000, "cell": str(folder / f"{name}.json")}
-        found.append(job("simulate_moments", ensemble=name, spec=spec, d_k=64, seed=1, **effort))
+        effort = {"precision": 0.01, "max_scalars": 200_000, "made_from": {}, "output": str(folder / f"{name}.npz")}
+        found.append(job("simulate_moments", ensemble=name, spec=spec, widths=[64], seed=1, **effort))
         files = {kind: str(folder / f"{name}.{kind}.csv") for kind in ("saturation", "gradients", "distribution")}
         rules = {"n_keys": [16, 64], "scalings": ["none", "1/sqrt(d_k)"], "n_logits": 20_000}
         found.append(job("simulate_softmax", ensemble=name, spec=spec, d_k=64, seed=1, **rules, **files))
@@ -69,8 +71,8 @@ def made(tmp_path_factory) -> dict[str, dict[str, pd.DataFrame]]:
         done = subprocess.run(command, capture_output=True, text=True, env=given)
         assert done.returncode == 0, done.stderr
         found[kernel] = {path.stem: pd.read_csv(path) for path in sorted(folder.glob("*.csv"))}
-        cells = {name: json.loads((folder / f"{name}.json").read_text("utf-8"))["row"] for name in SPECS}
-        found[kernel]["moments"] = pd.DataFrame(list(cells.values()))
+        rows = [cells.found(folder / f"{name}.npz")[64]["row"] for name in SPECS]
+        found[kernel]["moments"] = pd.DataFrame(rows)
     return found
 
 

@@ -107,7 +107,7 @@ def lay(folder, *files, made=None):
         (folder / "results/provenance.json").write_text(json.dumps({"configuration": made}))
 
 
-CELL = "results/cells/moments/gaussian/4.json"
+CELL = "results/cells/moments/gaussian/all.npz"
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_without_cores_the_default_profile_is_used(tmp_path):
 
 def test_results_that_were_copied_here_are_not_taken_for_those_of_another_seed(tmp_path):
     options = ["--cores", "1", *small(tmp_path)]
-    cell = "results/cells/moments/gaussian/4.json"
+    cell = "results/cells/moments/gaussian/all.npz"
     snakemake(tmp_path, cell, "results/provenance.json", *options)
     shutil.rmtree(tmp_path / ".snakemake")
     done = snakemake(tmp_path, cell, *options, "--config", "seed=5", check=False)

@@ -154,7 +154,7 @@ class TestResults:
 # Of each stage the jobs that the small configuration has, and the tables that figures are drawn from.
 LAWS = ("variance_laws", "mean_laws", "spread_laws", "local_exponents")
 STAGES = {
-    "moments": ({"simulate_moments": CELLS}, ("moments", "score_histograms")),
+    "moments": ({"simulate_moments": len(ENSEMBLES)}, ("moments", "score_histograms")),
     "heads": ({"describe_heads": 1}, ("real_heads",)),
     "collected": ({"collect_moments": 1}, ("moments", "score_histograms", "real_heads")),
     "laws": ({"fit_variance_laws": 1}, LAWS),
@@ -223,16 +223,12 @@ EDITS = {
     "logit_draws=3e4": starts("energy"),
     "logit_n_keys=[4,16,64]": starts("energy", simulate_random_energy=1),
     "tail_d_k=4": starts("laws"),
-    "d_k=[1,2,4,8,64]": starts(
-        *MOMENTS, "softmax", "typical", "rounding", simulate_moments=len(ENSEMBLES), simulate_softmax=len(ENSEMBLES)
-    ),
-    "d_k=[1,2,64]": starts(*MOMENTS, "softmax", "typical", "rounding", simulate_moments=0, simulate_softmax=0),
+    "d_k=[1,2,4,8,64]": starts(*MOMENTS, "softmax", "typical", "rounding", simulate_softmax=len(ENSEMBLES)),
+    "d_k=[1,2,64]": starts(*MOMENTS, "softmax", "typical", "rounding", simulate_softmax=0),
     "ensembles={mine: {family: logistic}}": starts(
-        *MOMENTS, "softmax", simulate_moments=len(WIDTHS), simulate_softmax=len(WIDTHS)
+        *MOMENTS, "softmax", simulate_moments=1, simulate_softmax=len(WIDTHS)
     ),
-    "ensembles={aligned: {rho: 0.6}}": starts(
-        *MOMENTS, "softmax", simulate_moments=len(WIDTHS), simulate_softmax=len(WIDTHS)
-    ),
+    "ensembles={aligned: {rho: 0.6}}": starts(*MOMENTS, "softmax", simulate_moments=1, simulate_softmax=len(WIDTHS)),
     "dumps={minilm_l6: {scaling: none}}": starts("heads", "collected", "laws", "audit", "checks"),
     "dumps={minilm_l6: {convention: learned}}": starts("audit"),
     "dumps={minilm_l6: {stage: init}}": starts("audit"),

@@ -20,7 +20,7 @@ from sqrtdk.claims import catalogue as claims
 from sqrtdk.config import validation as configuration
 from sqrtdk.figures import catalogue as figures
 from sqrtdk.results import dictionary
-from sqrtdk.sampling import ensembles
+from sqrtdk.sampling import cells, ensembles
 from sqrtdk.training import rules as trained
 from sqrtdk.variants import notation as variants
 
@@ -201,9 +201,9 @@ def finish():
     # On a cluster it is not said how many there are, and asking the workflow for them would be an error.
     cores = workflow.resource_settings.cores if workflow.local_exec else None
     # What a job of a cell writes, another rule collects.
-    cells = {str(file) for rule in workflow.rules for file in rule.input}
+    collected = {str(file) for rule in workflow.rules for file in rule.input}
     print()
-    print(finish_run.finish_run(STARTED, cores, Path("results"), cells))
+    print(finish_run.finish_run(STARTED, cores, Path("results"), collected))
 
 
 def fail():
@@ -220,6 +220,7 @@ wildcard_constraints:
     experiment="[a-z][a-z0-9_]*",
     rule="[a-z0-9_]+",
     ensemble="[a-z][a-z0-9_]*",
+    part="all|[0-9]+",
     dump="[a-z][a-z0-9_]*",
     figure="[a-z][a-z0-9-]*",
     d_k="[0-9]+",

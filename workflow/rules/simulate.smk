@@ -1,31 +1,35 @@
 # Needs: the ensembles and dumps of the configuration.
-# Makes: results/moments.csv, results/score_histograms.csv, results/real_heads.csv, from one job for each cell.
+# Makes: results/moments.csv, results/score_histograms.csv, results/real_heads.csv, from one job for each ensemble and dump.
+
+# The jobs of each ensemble, and the widths that each of them has.
+PARTS = {name: cells.parts(WIDTHS[name], effort(name, "max_scalars")) for name in WIDTHS}
 
 
 rule simulate_moments:
     input:
         script=script("simulate_moments")[:1],
     output:
-        cell="results/cells/moments/{ensemble}/{d_k}.json",
+        # What it has of the same code, seed and specification is kept: a new width, or more precision, adds to it.
+        cells=update("results/cells/moments/{ensemble}/{part}.npz"),
     params:
-        code=code("simulate_moments"),
         spec=lambda wildcards: as_json(configuration.specification(CONFIG["ensembles"][wildcards.ensemble])),
+        widths=lambda wildcards: as_json(PARTS[wildcards.ensemble][wildcards.part]),
         seed=CONFIG["seed"],
         precision=lambda wildcards: effort(wildcards.ensemble, "precision"),
         max_scalars=lambda wildcards: effort(wildcards.ensemble, "max_scalars"),
-        versions=versions("numpy"),
+        made_from=as_json({"code": code("simulate_moments"), **versions("numpy")}),
     log:
-        "results/logs/simulate_moments/{ensemble}/{d_k}.log",
+        "results/logs/simulate_moments/{ensemble}/{part}.log",
     benchmark:
-        "results/benchmarks/simulate_moments/{ensemble}/{d_k}.tsv"
+        "results/benchmarks/simulate_moments/{ensemble}/{part}.tsv"
     conda:
         "../../environment.yml"
     message:
-        "simulate q·k of {wildcards.ensemble} at d_k = {wildcards.d_k}"
+        "simulate q·k of {wildcards.ensemble}, d_k: {wildcards.part}"
     shell:
-        "python {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --d-k {wildcards.d_k}"
+        "python {input.script[0]:q} --ensemble {wildcards.ensemble} --spec {params.spec:q} --widths {params.widths:q}"
         " --seed {params.seed} --precision {params.precision} --max-scalars {params.max_scalars}"
-        " --cell {output.cell:q} > {log:q} 2>&1"
+        " --made-from {params.made_from:q} --output {output.cells:q} > {log:q} 2>&1"
 
 
 rule describe_heads:
@@ -53,7 +57,7 @@ rule describe_heads:
 rule collect_moments:
     input:
         script=script("collect_moments"),
-        cells=[f"results/cells/moments/{name}/{d_k}.json" for name in WIDTHS for d_k in WIDTHS[name]],
+        cells=[f"results/cells/moments/{name}/{part}.npz" for name in PARTS for part in PARTS[name]],
         heads=expand("results/cells/heads/{dump}.json", dump=CONFIG["dumps"]),
     output:
         moments=citable_table("moments"),
@@ -61,7 +65,7 @@ rule collect_moments:
         real_heads=citable_table("real_heads"),
     params:
         columns=described("collect_moments"),
-        cells=as_json(WIDTHS),
+        cells=as_json(PARTS),
         dumps=as_json(list(CONFIG["dumps"])),
     log:
         "results/logs/collect_moments.log",

@@ -15,7 +15,7 @@ import numpy as np
 from sqrtdk.config.validation import specification
 from sqrtdk.figures import catalogue
 from sqrtdk.rows import plan as row_plan
-from sqrtdk.sampling import blocks, ensembles
+from sqrtdk.sampling import blocks, cells, ensembles
 from sqrtdk.training import rules as trained
 from sqrtdk.variants import notation
 
@@ -46,7 +46,7 @@ def jobs(configuration: Mapping[str, Any]) -> dict[str, dict[str, Work]]:
 
     Work maps units to amounts; rules without any have an empty one.
     """
-    found = {rule: dict(cells(configuration)) for rule, cells in CELLS.items()}
+    found = {rule: dict(of_cells(configuration)) for rule, of_cells in CELLS.items()}
     found |= {rule: {"": work(configuration)} for rule, work in SINGLE.items()}
     return found | {rule: {"": {}} for rule in FIXED}
 
@@ -79,13 +79,23 @@ def _typical_spread(share: float, pilot: blocks.Plan) -> float:
 
 
 def _moments(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
+    grid: dict[str, dict[int, ensembles.Ensemble]] = {}
     for name, ensemble, d_k in _grid(configuration):
+        grid.setdefault(name, {})[d_k] = ensemble
+    for name, built in grid.items():
         precision, most = (_effort(configuration, name, key) for key in ("precision", "max_scalars"))
-        share = TYPICAL_SHARE if ensemble.finite_moment > 4 else math.inf
-        plan = blocks.plan(_UpToWidest(ensemble), d_k, precision, most, functools.partial(_typical_spread, share))
-        scores = plan.n_queries * plan.n_keys * plan.n_products
-        scalars = (plan.n_queries + plan.n_keys) * d_k * plan.n_products
-        yield f"{name}/{d_k}", {"jobs": 1, "random numbers": scalars, "scores": scores}
+        for part, widths in cells.parts(list(built), most).items():
+            works = [_moments_of(built[d_k], d_k, precision, most) for d_k in widths]
+            yield f"{name}/{part}", {unit: sum(work[unit] for work in works) for unit in works[0]}
+
+
+def _moments_of(ensemble: ensembles.Ensemble, d_k: int, precision: float, max_scalars: float) -> Work:
+    share = TYPICAL_SHARE if ensemble.finite_moment > 4 else math.inf
+    pilot = functools.partial(_typical_spread, share)
+    plan = blocks.plan(_UpToWidest(ensemble), d_k, precision, max_scalars, pilot)
+    scores = plan.n_queries * plan.n_keys * plan.n_products
+    scalars = (plan.n_queries + plan.n_keys) * d_k * plan.n_products
+    return {"cells": 1, "random numbers": scalars, "scores": scores}
 
 
 def _typical_pilot(plan: row_plan.RowPlan) -> dict[str, Any]:

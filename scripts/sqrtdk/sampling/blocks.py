@@ -12,6 +12,11 @@ from sqrtdk.sampling.ensembles.base import Ensemble
 MIN_BLOCKS = 64
 MAX_BLOCKS = 4096
 """More products than this are put together, so that the sums kept for the standard errors stay few."""
+CHUNKS_PER_DOUBLING = 16
+FIRST_SCALARS = 2**16
+"""Random numbers of a cell's first chunk at most, or as many as 64 products take."""
+TYPICAL_PRECISION = 1e-3
+"""Scores are kept for quartiles until a cell has as many products as it would have at this precision."""
 SIDES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 224)
 """Numbers of queries (and keys) of a block to choose from."""
 MAX_SIDE_SCALARS = 2**22
@@ -25,13 +30,19 @@ BATCH_SCORES = 2**15
 
 @dataclass(frozen=True)
 class Plan:
-    """What a cell draws: `n_blocks` independent blocks of `stack` products of (n_queries × n_keys) scores."""
+    """What a cell draws: `n_blocks` independent blocks of `stack` products of (n_queries × n_keys) scores.
+
+    typical: number of products at `TYPICAL_PRECISION`, whatever the precision that is asked for.
+    first: number of products of the first chunk.
+    """
 
     n_queries: int
     n_keys: int
     stack: int
     n_blocks: int
     stopped_by: str
+    typical: int = 0
+    first: int = MIN_BLOCKS
 
     @property
     def n_products(self) -> int:
@@ -80,11 +91,48 @@ def _mean_spread(ensemble: Planned, m: int) -> float:
     return 1 / (m if ensemble.matched else m * m)
 
 
+def stack(n_products: int) -> int:
+    """Return how many products are put together to a block: a power of 2, so that what is there can be put together."""
+    return 1 << max(0, (n_products - 1).bit_length() - MAX_BLOCKS.bit_length() + 1)
+
+
+def chunks(first: int) -> Iterator[tuple[int, int]]:
+    """Yield the first product and the number of products of each chunk, without end.
+
+    A chunk has its own random stream and is drawn whole, so that a cell can be continued where it ended. Its size
+    depends on its place alone and is a multiple of the blocks that there are once it is drawn.
+
+    first: size of the first, a power of 2 of at most `MAX_BLOCKS`.
+    """
+    start, size = 0, first
+    while True:
+        yield start, size
+        start += size
+        size = (1 << start.bit_length() >> 1) // CHUNKS_PER_DOUBLING
+
+
+def _first(m: int, d_k: int) -> int:
+    """Return the products of a first chunk that is worth a random stream of its own."""
+    most = min(BATCH_SCORES // (m * m), FIRST_SCALARS // (2 * m * d_k), MAX_BLOCKS)
+    return max(MIN_BLOCKS, 1 << most.bit_length() >> 1)
+
+
+def _in_chunks(first: int, wanted: float, affordable: float) -> int:
+    """Return the products of whole chunks: at least as many as wanted, or else as many as are affordable."""
+    total = first
+    for start, size in chunks(first):
+        if total >= wanted or start + size > max(affordable, first):
+            return total
+        total = start + size
+    raise AssertionError("chunks have no end")
+
+
 def plan(ensemble: Planned, d_k: int, precision: float, max_scalars: float, pilot: Callable[[Plan], float]) -> Plan:
     """Fix the number of blocks before anything that counts is drawn.
 
     Enough for the relative standard error `precision` on the variance, but at most `max_scalars` random numbers and at
-    least 64 blocks. Stopping on the estimated error itself would bias the intervals.
+    least 64 blocks, in whole chunks. Stopping on the estimated error itself would bias the intervals. The shape of a
+    product does not depend on `precision`, so that a cell can be continued.
 
     Args:
         pilot: called with a Plan where theory does not give the relative variance of one product's estimate;
@@ -93,21 +141,23 @@ def plan(ensemble: Planned, d_k: int, precision: float, max_scalars: float, pilo
     m = side(ensemble, d_k, max_scalars)
     spread = ensemble.block_relative_variance(d_k, m, m)
     if spread is None:
-        stack = min(-(-PILOT_SCORES // (m * m)), int(max_scalars / (4 * MIN_BLOCKS * m * d_k)))
-        spread = pilot(Plan(m, m, max(1, stack), MIN_BLOCKS // 2, "pilot"))
+        few = min(-(-PILOT_SCORES // (m * m)), int(max_scalars / (4 * MIN_BLOCKS * m * d_k)))
+        spread = pilot(Plan(m, m, max(1, few), MIN_BLOCKS // 2, "pilot"))
     spread = max(spread, _mean_spread(ensemble, m))
-    needed = spread / precision**2
-    wanted = _with_margin(needed) if math.isfinite(needed) else math.inf
-    affordable = int(max_scalars / (2 * m * d_k))
-    n_products = max(MIN_BLOCKS, min(wanted, affordable))
-    stack = math.ceil(n_products / MAX_BLOCKS)
-    stopped_by = "precision" if needed <= n_products else "max_scalars"
-    return Plan(m, m, stack, math.ceil(n_products / stack), stopped_by)
+    first, affordable = _first(m, d_k), max_scalars / (2 * m * d_k)
+
+    def products(precision: float) -> int:
+        return _in_chunks(first, _with_margin(spread / precision**2), affordable)
+
+    n_products = products(precision)
+    stopped_by = "precision" if spread / precision**2 <= n_products else "max_scalars"
+    together = stack(n_products)
+    return Plan(m, m, together, n_products // together, stopped_by, products(TYPICAL_PRECISION), first)
 
 
-def _with_margin(n: float) -> int:
-    """Blocks to draw where n would do on average: the error that is reached is an estimate and scatters by √(2/n)."""
-    return math.ceil(n * (1.05 + 3 * math.sqrt(2 / min(max(n, 1), MAX_BLOCKS))))
+def _with_margin(n: float) -> float:
+    """Products to draw where n would do on average: the error that is reached scatters by √(2/n)."""
+    return math.ceil(n * (1.05 + 3 * math.sqrt(2 / min(max(n, 1), MAX_BLOCKS)))) if math.isfinite(n) else math.inf
 
 
 def batches(

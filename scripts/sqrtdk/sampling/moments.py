@@ -1,7 +1,8 @@
 """Moments of the score q·k from independent blocks, each with a standard error taken between blocks."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from sqrtdk.statistics import quantiles
 from sqrtdk.statistics.estimates import UNSTEADY, Estimate, bias_corrected, jackknife_skewness
 
 QUANTILE_SCORES = 2**20
-"""Scores kept for the quartiles; the moments use every score."""
-"""Columns of score_histograms.csv."""
+"""Scores kept for the quartiles, at `blocks.TYPICAL_PRECISION`; the moments use every score."""
 HISTOGRAM_BINS = 640
 HISTOGRAM_SDS = 10.0
 TRUSTED_SKEWNESS = 0.1  # ASSUME an estimate that is less skewed has a symmetric interval
@@ -35,7 +35,6 @@ class BlockSums:
     kept: np.ndarray
     n_scores: int
     counts: np.ndarray | None
-    edges: np.ndarray | None
 
 
 def central_variance(means: np.ndarray) -> np.ndarray:
@@ -49,20 +48,32 @@ def central_kurtosis(means: np.ndarray) -> np.ndarray:
     return (m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4) / (m2 - m1**2) ** 2 - 3
 
 
+def edges(scale: float) -> np.ndarray:
+    """Return the edges of a histogram of scores of this standard deviation about their shift."""
+    return np.linspace(-HISTOGRAM_SDS, HISTOGRAM_SDS, HISTOGRAM_BINS + 1) * scale
+
+
 def sum_blocks(
-    ensemble: Ensemble, d_k: int, plan: blocks.Plan, rng: np.random.Generator, shift: float, scale: float | None
+    ensemble: Ensemble,
+    d_k: int,
+    plan: blocks.Plan,
+    rng: np.random.Generator,
+    shift: float,
+    scale: float | None,
+    wanted: int = 0,
 ) -> BlockSums:
-    """Draw a plan's blocks and keep their sums; `scale` is the unit of the histogram, None for no histogram."""
+    """Draw a plan's blocks and keep their sums.
+
+    scale: unit of the histogram, None for no histogram. wanted: scores to keep of each product, about.
+    """
     m, n, stack, n_blocks = plan.n_queries, plan.n_keys, plan.stack, plan.n_blocks
     scores_per_product = m if ensemble.matched else m * n
     totals = np.zeros((5, n_blocks))
-    want = -(-QUANTILE_SCORES // n_blocks)
-    products_kept = min(stack, -(-want // scores_per_product))
-    stride = max(1, scores_per_product * products_kept // want)
-    per_product = len(range(0, scores_per_product, stride))
+    stride = max(1, scores_per_product // wanted) if wanted else scores_per_product
+    per_product = len(range(0, scores_per_product, stride)) if wanted else 0
     dtype = np.float32 if ensemble.finite_moment > 8 else np.float64
-    kept = np.empty((n_blocks, products_kept, per_product), dtype)
-    edges = None if scale is None else np.linspace(-HISTOGRAM_SDS, HISTOGRAM_SDS, HISTOGRAM_BINS + 1) * scale
+    kept = np.empty((n_blocks, stack, per_product), dtype)
+    bounds = None if scale is None else edges(scale)
     counts = None if scale is None else np.zeros(HISTOGRAM_BINS + 2, np.int64)
     scratch, ones = np.empty((2, max(blocks.BATCH_SCORES, m * n)))
     ones[:], others = 1, n - 1 if ensemble.matched else n
@@ -87,12 +98,11 @@ def sum_blocks(
         here[2] += np.vecdot(flat, squares)
         here[3] += np.vecdot(squares, squares)
         here[4] += within_row - np.vecdot(row_sums, row_sums) / others
-        last = min(product + n_products, products_kept)
-        if product < last:
-            first_scores = flat.reshape(size, n_products, -1)[:, : last - product, ::stride]
-            kept[block : block + size, product:last] = first_scores
-        if counts is not None and edges is not None:
-            bins = np.floor((flat + (shift - edges[0])) / (edges[1] - edges[0])).ravel()
+        if per_product:
+            of_products = flat.reshape(size, n_products, -1)[..., ::stride]
+            kept[block : block + size, product : product + n_products] = of_products
+        if counts is not None and bounds is not None:
+            bins = np.floor((flat + (shift - bounds[0])) / (bounds[1] - bounds[0])).ravel()
             np.clip(bins, -1, HISTOGRAM_BINS, out=bins)
             counts += np.bincount((bins + 1).astype(np.int32), minlength=HISTOGRAM_BINS + 2)
     powers = totals[:4].T / (stack * scores_per_product)
@@ -103,24 +113,46 @@ def sum_blocks(
         kept.reshape(n_blocks, -1),
         plan.n_products * scores_per_product,
         counts,
-        edges,
     )
 
 
-def simulate_cell(
-    ensemble: Ensemble, d_k: int, name: str, seed: int, precision: float, max_scalars: float
-) -> dict[str, Any]:
-    """Simulate q·k of one cell.
+@dataclass(frozen=True)
+class Draws:
+    """What a cell has drawn so far, from which it can be continued.
 
-    Returns {"row": the cell's line of moments.csv, "histogram": {"edges", "counts"} or None}. Each stream belongs to
-    (stage, name, d_k), so no other cell and no order of work can change a number.
+    sums: of all blocks, as many as there are for `n_products`. quartiles: their estimates as columns of moments.csv,
+    once all scores for them were drawn, which then are kept no more.
+    """
+
+    n_queries: int
+    n_products: int
+    stopped_by: str
+    sums: BlockSums
+    quartiles: dict[str, float] | None
+
+
+def draw_cell(
+    ensemble: Ensemble,
+    d_k: int,
+    name: str,
+    seed: int,
+    precision: float,
+    max_scalars: float,
+    before: Draws | None = None,
+) -> Draws:
+    """Draw the scores of one cell, or those that it still lacks.
+
+    Each chunk's stream belongs to (stage, name, d_k, its place), so no other cell, no order of work and no earlier end
+    can change a number. The pilot belongs to the ensemble, not to the seed: cells of several seeds have equal blocks.
+
+    before: what the same cell of the same seed has drawn for less precision or fewer scalars.
     """
     exact = ensemble.exact(d_k)
+    shift = exact.mean or 0.0
+    scale = math.sqrt(exact.variance) if ensemble.known_density and exact.variance is not None else None
 
     def pilot(pilot_plan: blocks.Plan) -> float:
-        sums = sum_blocks(
-            ensemble, d_k, pilot_plan, streams.generator(seed, "pilot", name, d_k), exact.mean or 0.0, None
-        )
+        sums = sum_blocks(ensemble, d_k, pilot_plan, streams.generator(0, "pilot", name, d_k), shift, None)
         variance = bias_corrected(central_variance, sums.powers)
         return pilot_plan.n_products * (variance.se / variance.value) ** 2 if variance.value > 0 else math.inf
 
@@ -128,14 +160,99 @@ def simulate_cell(
     # Where the variance estimate has no error, no number of blocks reaches one.
     with np.errstate(over="ignore", invalid="ignore"):
         plan = blocks.plan(ensemble, d_k, precision, max_scalars, (lambda _: math.inf) if heavy else pilot)
-        rng = streams.generator(seed, "moments", name, d_k)
-        scale = math.sqrt(exact.variance) if ensemble.known_density and exact.variance is not None else None
-        sums = sum_blocks(ensemble, d_k, plan, rng, exact.mean or 0.0, scale)
-    row = {"ensemble": name, "d_k": d_k, "n_blocks": plan.n_blocks, "n_scores": sums.n_scores}
-    row |= _estimates(ensemble, exact, sums, plan.stopped_by)
+        if before and (before.n_queries != plan.n_queries or before.n_products > plan.n_products):
+            before = None
+        parts, done = ([before.sums], before.n_products) if before else ([], 0)
+        quartiles = before.quartiles if before else None
+        enough = min(plan.typical, QUANTILE_SCORES)
+        wanted = QUANTILE_SCORES // enough
+        for first, size in blocks.chunks(plan.first):
+            if first >= plan.n_products:
+                break
+            if first < done:
+                continue
+            stack = blocks.stack(first + size)
+            if parts and stack > blocks.stack(first):
+                parts = [_halved(_joined(parts))]
+            chunk = replace(plan, stack=stack, n_blocks=size // stack)
+            rng = streams.generator(seed, "moments", name, d_k, first)
+            kept = wanted if first < enough else 0
+            parts.append(sum_blocks(ensemble, d_k, chunk, rng, shift, scale, kept))
+            if first + size == enough:
+                quartiles = _quartiles(_joined(parts))
+                parts = [without_kept(part) for part in parts]
+    return Draws(plan.n_queries, plan.n_products, plan.stopped_by, _joined(parts), quartiles)
+
+
+def _joined(parts: list[BlockSums]) -> BlockSums:
+    """Put the blocks of parts in a row."""
+    powers, within_row, kept = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("powers", "within_row", "kept")
+    )
+    histograms = [part.counts for part in parts if part.counts is not None]
+    counts = np.sum(histograms, axis=0) if histograms else None
+    return BlockSums(parts[0].shift, powers, within_row, kept, sum(part.n_scores for part in parts), counts)
+
+
+def _halved(sums: BlockSums) -> BlockSums:
+    """Make one block of two neighbours."""
+    n = len(sums.powers) // 2
+    powers, within_row = (values.reshape(n, 2, -1).mean(axis=1) for values in (sums.powers, sums.within_row))
+    return replace(sums, powers=powers, within_row=within_row[:, 0], kept=sums.kept.reshape(n, 2 * sums.kept.shape[1]))
+
+
+def without_kept(sums: BlockSums) -> BlockSums:
+    """Return the sums without the scores that were kept for quantiles."""
+    return replace(sums, kept=np.empty((len(sums.powers), 0), sums.kept.dtype))
+
+
+def put_together(runs: Sequence[Draws]) -> BlockSums:
+    """Return the blocks of independent draws of one cell, each as large as the largest of them.
+
+    Where that is larger than a run's own blocks, its last ones may be too few for another; they are left out.
+    """
+    parts = []
+    largest = max(blocks.stack(drawn.n_products) for drawn in runs)
+    for drawn in runs:
+        sums = without_kept(drawn.sums)
+        for _ in range((largest // blocks.stack(drawn.n_products)).bit_length() - 1):
+            even = len(sums.powers) // 2 * 2
+            n_scores = sums.n_scores * even // len(sums.powers)
+            cut = replace(sums, powers=sums.powers[:even], within_row=sums.within_row[:even], kept=sums.kept[:even])
+            sums = _halved(replace(cut, n_scores=n_scores))
+        parts.append(sums)
+    return _joined(parts)
+
+
+def mean_quartiles(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the means of independent quartiles and of their distances, as columns of moments.csv with their errors."""
+    found = {}
+    for name in (*_QUARTILES, "interquartile_range"):
+        found[name] = sum(row[name] for row in rows) / len(rows)
+        found[f"{name}_se"] = math.hypot(*(row[f"{name}_se"] for row in rows)) / len(rows)
+    return found
+
+
+def simulate_cell(
+    ensemble: Ensemble, d_k: int, name: str, seed: int, precision: float, max_scalars: float
+) -> dict[str, Any]:
+    """Simulate q·k of one cell.
+
+    Returns {"row": the cell's line of moments.csv, "histogram": {"edges", "counts"} or None}.
+    """
+    return describe_cell(ensemble, d_k, name, draw_cell(ensemble, d_k, name, seed, precision, max_scalars))
+
+
+def describe_cell(ensemble: Ensemble, d_k: int, name: str, drawn: Draws) -> dict[str, Any]:
+    """Return what is estimated from a cell's scores, as `simulate_cell` does."""
+    exact, sums = ensemble.exact(d_k), drawn.sums
+    row = {"ensemble": name, "d_k": d_k, "n_blocks": len(sums.powers), "n_scores": sums.n_scores}
+    row |= _estimates(ensemble, exact, sums, drawn.stopped_by) | (drawn.quartiles or _quartiles(sums))
+    # After them in the table.
+    row["relative_se"] = row.pop("relative_se")
     histogram = None
-    if sums.counts is not None and sums.edges is not None:
-        histogram = {"edges": sums.edges.tolist(), "counts": sums.counts.tolist()}
+    if sums.counts is not None and exact.variance is not None:
+        histogram = {"edges": edges(math.sqrt(exact.variance)).tolist(), "counts": sums.counts.tolist()}
     return {"row": row, "histogram": histogram}
 
 
@@ -172,14 +289,19 @@ def _estimates(ensemble: Ensemble, exact: Exact, sums: BlockSums, stopped_by: st
         shift = sums.shift if name == "mean" else 0.0
         row |= {name: None if value is None else value + shift, f"{name}_se": se}
         row[f"exact_{name}"] = getattr(exact, name)
-    quartiles, parts = quantiles.with_parts(sums.kept, _QUARTILES.values())
-    for name, estimate in zip(_QUARTILES, quartiles, strict=True):
-        row |= {name: estimate.value + sums.shift, f"{name}_se": estimate.se}
-    distance = quantiles.difference(quartiles, parts)
-    row |= {"interquartile_range": distance.value, "interquartile_range_se": distance.se}
     variance, error = estimates["variance"]
     row["relative_se"] = error / variance if error is not None and variance is not None and variance > 0 else None
     return row
+
+
+def _quartiles(sums: BlockSums) -> dict[str, float]:
+    """Return the quartiles and their distance as columns of moments.csv, each with its error."""
+    estimates, parts = quantiles.with_parts(sums.kept, _QUARTILES.values())
+    row: dict[str, float] = {}
+    for name, estimate in zip(_QUARTILES, estimates, strict=True):
+        row |= {name: estimate.value + sums.shift, f"{name}_se": estimate.se}
+    distance = quantiles.difference(estimates, parts)
+    return row | {"interquartile_range": distance.value, "interquartile_range_se": distance.se}
 
 
 def histogram_rows(cell: dict[str, Any]) -> list[dict[str, Any]]:
