@@ -1,5 +1,6 @@
 """Jobs run with this Python; results without a record of what they were made from are not taken for another run's."""
 
+import ast
 import json
 import os
 import subprocess
@@ -135,3 +136,44 @@ def test_results_of_another_run_without_a_record_are_named(tmp_path, made, words
     said = workflow_support.unrecorded(tmp_path, SETTINGS)
     assert words in said
     assert str(tmp_path / "results") in said
+
+
+def parsed(path):
+    """Return the dotted names that a file imports, as Python's own parser finds them."""
+    package = path.relative_to(workflow_support.SCRIPTS).parts[:-1]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = list(package[: len(package) - node.level + 1]) if node.level else []
+            base = [*start, *(node.module.split(".") if node.module else [])]
+            names |= {".".join(base), *(".".join([*base, alias.name]) for alias in node.names)}
+    return names
+
+
+def test_imports_are_read_as_the_parser_reads_them():
+    checked = 0
+    for path in workflow_support.SCRIPTS.rglob("*.py"):
+        name = str(path.relative_to(workflow_support.SCRIPTS))
+        expected = {file for dotted in parsed(path) for file in workflow_support._files(tuple(dotted.split(".")))}
+        if name in workflow_support.LOADS_ITS_FOLDER:
+            expected |= {str(file.relative_to(workflow_support.SCRIPTS)) for file in path.parent.glob("*.py")}
+        assert set(workflow_support._imports(name)) == expected, name
+        checked += bool(expected)
+    assert checked > 100
+
+
+def test_an_import_is_found_in_any_spelling(tmp_path, monkeypatch):
+    monkeypatch.setattr(workflow_support, "SCRIPTS", tmp_path)
+    for cached in ("_imports", "_files"):
+        monkeypatch.setattr(workflow_support, cached, getattr(workflow_support, cached).__wrapped__)
+    lay(tmp_path, *(f"{name}.py" for name in "abcdefg"), "sub/a.py", "sub/__init__.py", "sub/other.py")
+    (tmp_path / "start.py").write_text(
+        "import a, b as x\nif 1:\n    from c import (\n        y,  # told\n        z,\n    )\ndef f():\n    import d\n"
+        "text = 'import e'\n# import f\nfrom sub import (other)\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "sub/other.py").write_text("from . import a\nfrom .. import g\n", encoding="utf-8")
+    found = workflow_support.source_files("start.py")
+    assert found == ["a.py", "b.py", "c.py", "d.py", "g.py", "start.py", "sub/__init__.py", "sub/a.py", "sub/other.py"]
