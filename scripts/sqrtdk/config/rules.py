@@ -1,5 +1,7 @@
 """What the schema alone cannot say: families and their parameters, files of dumps, and values that clash."""
 
+import functools
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -259,10 +261,18 @@ def _unreadable(path: Path) -> str | None:
     if not path.is_file():  # To open a pipe waits for who writes into it.
         return f"{path} is no ordinary file"
     try:
-        with path.open("rb"):
-            enumeration.read_dump(path)
+        with path.open("rb") as file:
+            state = os.fstat(file.fileno())
+        return _no_dump(path, state.st_mtime_ns, state.st_size)
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
+
+
+@functools.cache
+def _no_dump(path: Path, *_state: int) -> str | None:
+    """Say why a file is no dump, or return None; each state of it is read once, though two configurations name it."""
+    try:
+        enumeration.read_dump(path)
     except InputError as error:
         return str(error)
     return None
