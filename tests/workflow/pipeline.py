@@ -1,6 +1,8 @@
 """Runs of the pipeline for the tests: a small configuration, copies of the source, and what a run would do."""
 
+import contextlib
 import hashlib
+import multiprocessing
 import os
 import re
 import shutil
@@ -16,6 +18,9 @@ WIDTHS = (1, 2, 4, 64)
 DUMPS = ("minilm_l6", "mgm")
 TARGET = "results/moments.csv"
 """A table of many small jobs."""
+# A process that has imported Snakemake, but nothing of any source, and is copied for each plan.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["snakemake.cli", "snakemake.api", "pandas"])
 NOT_HASHED = ("run.json", "logs", "benchmarks", ".gitkeep")
 
 
@@ -63,14 +68,29 @@ def small(folder: Path) -> list[str]:
 
 def planned(folder: Path, *arguments: str, source: Path = ROOT) -> dict[str, int]:
     """Return how many jobs of each rule a run would start now."""
-    done = snakemake(folder, "--cores", "1", "--dry-run", *arguments, source=source)
-    output = done.stdout + done.stderr
+    said = folder / "planned.txt"
+    command = ["-s", str(source / "Snakefile"), "-d", str(folder), "--cores", "1", "--dry-run", *arguments]
+    process = FORKS.Process(target=_plan, args=(command, folder, said))
+    process.start()
+    process.join(100)
+    output = said.read_text(encoding="utf-8")
+    said.unlink()
+    assert process.exitcode == 0, output
     table = re.search(r"^job +count\n-+ +-+\n(.*?)^total", output, re.MULTILINE | re.DOTALL)
     if table is None:
         assert "Nothing to be done" in output
         return {}
     counts = dict(line.split() for line in table[1].splitlines())
     return {rule: int(count) for rule, count in counts.items() if rule != "all"}
+
+
+def _plan(command: list[str], folder: Path, said: Path) -> None:
+    """Run Snakemake in this process, its words in a file."""
+    from snakemake import cli
+
+    os.chdir(folder)
+    with said.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        cli.main(command)
 
 
 def digests(folder: Path) -> dict[str, str]:
