@@ -136,15 +136,18 @@ def _configuration(results: Path) -> dict[str, Any]:
 
 
 def _disk(results: Path) -> dict[str, Any]:
-    """MB of one job's cell in results/cells/, by its folder, and of everything else, twice the cells left out.
-
-    What is collected from the cells is about as large as they are.
-    """
-    cells = {}
+    """MB of one job's cell in results/cells/, by its folder, and of what neither they nor their tables take."""
+    cells, rest = {}, _size(results)
     for folder in sorted((results / "cells").iterdir()):
         jobs = {str(path.relative_to(folder)).partition(".")[0] for path in folder.rglob("*") if path.is_file()}
         cells[folder.name] = _rounded(_size(folder) / len(jobs))
-    return {"cells": cells, "other": _rounded(_size(results) - 2 * _size(results / "cells"))}
+        rest -= _copies(folder.name) * _size(folder)
+    return {"cells": cells, "other": _rounded(rest)}
+
+
+def _copies(folder: str) -> int:
+    """Return how often the size of cells is taken: tables hold as much again, but for blocks that are kept."""
+    return 1 if folder == "moments" else 2
 
 
 def _size(folder: Path) -> float:
@@ -178,9 +181,8 @@ def forecast(configuration: Mapping[str, Any], table: Mapping[str, Any]) -> Fore
             rules.append(RuleCost(rule, len(times), sum(times), max(times), cost["memory_mb"]))
     n_jobs = sum(rule.n_jobs for rule in rules)
     snakemake = SNAKEMAKE_START + n_jobs * table["snakemake_per_job"]
-    cells = sum(
-        2 * size * len(jobs[rule]) for rule, size in ((CELL_FOLDERS[k], v) for k, v in table["disk"]["cells"].items())
-    )
+    sizes = table["disk"]["cells"].items()
+    cells = sum(_copies(folder) * size * len(jobs[CELL_FOLDERS[folder]]) for folder, size in sizes)
     memory = max(table["memory_mb"], *(rule.memory_mb for rule in rules))
     return Forecast(rules, snakemake, cells + table["disk"]["other"], memory)
 
