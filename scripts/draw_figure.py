@@ -47,10 +47,12 @@ def draw_figure(
     missing = [name for name in module.INPUTS if name not in frames]
     if missing:
         raise SystemExit(f"figure {figure} needs these tables among --data: {', '.join(missing)}")
-    with style.labelled(labels):
-        description, drawn = module.describe(frames), module.draw(frames, TARGETS[target])
-    said = speaking.record(description)
     sources = {"/".join(("words", *path.parts[-2:])): path.read_text(encoding="utf-8") for path in words}
+    tree = texts.tree(sources, language)
+    with style.labelled(labels):
+        drawn = module.draw(frames, TARGETS[target])
+    with style.labelled(labels, texts.Words(tree).phrase):
+        said = speaking.record(module.describe(frames))
     size = LARGE if place.part == "article" else TYPE
 
     def framed(tongue: str) -> framing.Frame:
@@ -59,7 +61,6 @@ def draw_figure(
         source = f"sqrtdk {__version__}, fig-{figure}, {catalogue.LICENCE}"
         return framing.add(drawn, spoken["title"], definition[0] if definition else "", source, size)
 
-    tree = texts.tree(sources, language)
     translated = Phrases((tree.get("phrases") or {}) | (tree.get("drawn") or {}))
     found = framing.font("".join(sources.values())) if language != ENGLISH else ""
     if found is None:

@@ -12,6 +12,7 @@ from sqrtdk.report.article import chapters, design, hero, made, questions
 from sqrtdk.report.provenance import report_entry
 from sqrtdk.results import reading
 from sqrtdk.results.writing import write_text
+from sqrtdk.words import texts
 
 SHIPPED = {
     "minilm-l6-qk.npz": "minilm",
@@ -48,7 +49,8 @@ def render_report(
     configuration = record["configuration"]
     at = contents.setting(frames, configuration)
     longer = reading.tables(shipped_training)
-    with style.labelled(labels):
+    read = rendering.read_sources(sources)
+    with style.labelled(labels, texts.Words(texts.tree(read, language)).phrase):
         facts = contents.facts(frames, configuration)
         found = contents.report_tables(frames, longer, configuration, language, facts)
         said = chapters.Article(frames, longer, at, facts)
@@ -86,9 +88,7 @@ def render_report(
         "bibtex": report_entry(title, __version__, record, url),
         "cited": cited,
     }
-    write_text(
-        output, rendering.render(rendering.read_sources(sources), language, context, contents.constants(configuration))
-    )
+    write_text(output, rendering.render(read, language, context, contents.constants(configuration)))
 
 
 def read_figures(files: list[Path], folder: Path) -> list[dict]:
@@ -101,8 +101,8 @@ def read_figures(files: list[Path], folder: Path) -> list[dict]:
             raise rendering.MissingPart(f"{path.name} was given without {', '.join(absent)}")
         record = json.loads(path.read_text(encoding="utf-8"))
         here = Path(os.path.relpath(path.parent, folder)).as_posix()
-        texts = {kind: part.read_text(encoding="utf-8") for kind, part in parts.items()}
-        found.append(rendering.figure(record, texts, here))
+        contents_of = {kind: part.read_text(encoding="utf-8") for kind, part in parts.items()}
+        found.append(rendering.figure(record, contents_of, here))
     if not found:
         raise rendering.MissingPart("no figure was given")
     return sorted(found, key=lambda figure: catalogue.order(figure["number"]))

@@ -44,7 +44,7 @@ def write_latex(
     sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
     cited = read_references(references.read_text(encoding="utf-8"))
     say = text.TexWords(texts.tree(sources, language), cited, contents.constants(configuration))
-    with style.labelled(labels):
+    with style.labelled(labels, say.phrase):
         quoted = contents.facts(frames, configuration)
         tables = contents.report_tables(frames, reading.tables(shipped_training), configuration, language, quoted)
     found = list(quoted.by_name.values())

@@ -9,17 +9,20 @@ import example
 import pytest
 import synthetic_results
 import yaml
+from markupsafe import Markup
 from prose import OTHERS, REPORT, english, words
 
 import check_release
 from sqrtdk.heads import blocks, diagnoses, starts
 from sqrtdk.heads.explanations import EXPLANATIONS
+from sqrtdk.report import contents as report_contents
 from sqrtdk.sampling import ensembles, laws, moments
 from sqrtdk.sampling.ensembles import iid
 from sqrtdk.studies import initialisation
 from sqrtdk.words import texts as language_words
-from sqrtdk.words.sentences import Phrase
+from sqrtdk.words.sentences import Listing, Phrase, Quantity
 
+ENGLISH = words("en")
 OF_QUOTES = {"q", "/q"}
 """Tags that a language may spell by marks of its own."""
 
@@ -97,6 +100,13 @@ def said_by_the_library() -> set[str]:
     found |= {iid.HEAVY_VARIANCE, iid.HEAVY_FOURTH, iid.HEAVY_EIGHTH, moments.CONSTANT, moments.UNSTEADY}
     defaults = yaml.safe_load((REPORT.parent / "workflow/schemas/config.default.yaml").read_text(encoding="utf-8"))
     found |= {dump["input"] for dump in defaults["dumps"].values()}
+    found |= {entry.get("label", name) for name, entry in defaults["ensembles"].items()}
+    found |= {f"{layer.label} at D = 768" for layer in initialisation.LAYERS if len(layer.shapes) > 2}
+    facts = report_contents.facts(example.frames(), example.configuration())
+    for number in facts.by_name.values():
+        # A description names some of its values only.
+        used = re.findall(r"\{(\w+)\}", ENGLISH[number.description.key])
+        found |= {str(value.text) for name in used if isinstance(value := number.description.values[name], Phrase)}
     return {text for text in found | reasons() | findings() if text}
 
 
@@ -187,6 +197,17 @@ def test_reasons_and_findings_are_those_that_can_stand_in_a_table(said):
     starts = {text for text in starts if re.match(r"(the|no law|left out|zero|AICc needs|best of) ?", text)}
     assert len(starts) > 5
     assert {text for text in starts if not any(text in reason for reason in said)} == set()
+
+
+def test_a_space_stands_between_chinese_and_what_is_filled_in():
+    say = language_words.Words({"a": "读入{x}和{y}，共{n}个", "lists": {"comma": "、", "last": "和"}})
+    assert say.plain("a", x="Acts", y="1859 年", n="³") == "读入 Acts 和 1859 年，共³个"
+    number = Quantity("16", "N", "16.0(1)")
+    assert re.sub(r"<[^>]*>", "", say("a", x=Listing((number, "头")), y="√d", n=Phrase("d_k"))) == (
+        "读入 16 和头和 √d，共 dk 个"
+    )
+    assert isinstance(say("a", x="<b>", y="", n=""), Markup)
+    assert "&lt;b&gt;" in say("a", x="<b>", y="", n="")
 
 
 def test_phrases_in_english_stay_as_they_are():

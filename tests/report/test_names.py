@@ -8,11 +8,13 @@ import example
 import pytest
 import synthetic_results
 import yaml
+from prose import leaves
 
 from sqrtdk.config import rules
 from sqrtdk.figures import catalogue, style
 from sqrtdk.report import rendering
 from sqrtdk.results import reading, writing
+from sqrtdk.words import texts
 
 CONFIGURED = yaml.safe_load((example.ROOT / "config/config.yaml").read_text(encoding="utf-8"))
 LABELS = rules.labels({"ensembles": {name: entry for name, entry in CONFIGURED["ensembles"].items() if entry}})
@@ -109,6 +111,30 @@ def test_no_model_and_no_rule_has_two_names():
     for name in (*LABELS, *CONFIGURED["dumps"]):
         if LABELS.get(name) != name:
             assert not re.search(rf"(?<![\w`{{.-]){re.escape(name)}(?![\w`}}-])", readme), name
+
+
+TERMS = yaml.safe_load((example.ROOT / "docs/terms.zh.yaml").read_text(encoding="utf-8"))
+
+
+def second_names(texts: dict[str, str]) -> set[tuple[str, str]]:
+    """Return the names in Chinese texts that docs/terms.zh.yaml replaces, each with the key of its text."""
+    unused = [name for names in TERMS.values() for name in names]
+    return {(key, name) for key, text in texts.items() for name in unused if name in text}
+
+
+def test_no_thing_has_two_names_in_chinese():
+    words = texts.read(example.ROOT / "report", "zh")
+    phrases = words.pop("phrases") | words.pop("drawn")
+    del words["quotations"]
+    claims = {
+        path.name: " ".join(re.findall(r'zh=((?:\s*"[^"]*")+)', path.read_text(encoding="utf-8")))
+        for path in (example.ROOT / "scripts/sqrtdk/claims").glob("*.py")
+    }
+    assert second_names(leaves(words) | phrases | claims) == set()
+
+
+def test_a_second_chinese_name_would_be_seen():
+    assert second_names({"a": "不缩放时为 1", "b": "无缩放时为 1 奈特"}) == {("b", "无缩放"), ("b", "奈特")}
 
 
 @pytest.mark.parametrize("name", catalogue.names())

@@ -167,7 +167,7 @@ def test_what_cannot_be_estimated_is_named_with_its_reason():
     nothing = describe("exponents", frames | {"spread_laws": frames["spread_laws"].iloc[:0]})
     assert "Not estimable: Laplace (infinite fourth moment)." in nothing.reading
     other = describe("exponents", synthetic.crowd(), "zh").reading
-    assert "无法估计的是：Student t (3 df)（分量没有有限的四阶矩，" in other
+    assert "不可估计的是：Student t (3 df)（分量没有有限的四阶矩，" in other
     assert "fourth" not in other
 
 

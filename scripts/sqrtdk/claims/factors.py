@@ -144,18 +144,18 @@ def unit_is_best(results: Results) -> Outcome:
     kind="trained",
     says=Text(
         en="For a factor that is learned 1/√d_k is the start that theory makes optimal, where variances are 1.",
-        zh="在方差为 1 的假设下，1/√d_k 已经是理论推导出的最优起点。",
+        zh="在方差为 1 的假设下，1/√d_k 已经是理论推导出的最优初始值。",
     ),
     measures=Text(
         en="steps to the target where q·k starts smaller by a further 1/√d_k and rates stay as they are, over those "
         "with 1/√d_k, at three widths; the one nearest to the threshold is shown",
-        zh="让 q·k 的起点再小 1/√d_k 倍而学习率不变时，达到目标所需的步数与 1/√d_k 之比（三个宽度；此处列出最接近"
+        zh="让 q·k 的初始值再小 1/√d_k 倍而学习率不变时，达到目标所需的步数与 1/√d_k 之比（三个宽度；此处列出最接近"
         "界限的一个）",
     ),
     untested=WHOLE,
     remark=Text(
         en="No learned factor was started elsewhere: this is a fixed one with a smaller start of q·k.",
-        zh="没有让可学习的因子从别处开始训练：这里的因子是固定的，只是 q·k 的起点更小。",
+        zh="没有让可学习的缩放因子从别处开始训练：这里的缩放因子是固定的，只是 q·k 的初始值更小。",
     ),
     evidence="tab-training-shipped",
     reads=VERDICTS,

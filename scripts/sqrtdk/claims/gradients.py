@@ -47,7 +47,7 @@ def _without_over_with(results: Results, measure: str, n_keys: int) -> Measured:
         "takes no several layers: this is one, and the spread of unscaled logits is as large in the first layer of a "
         "stack as in the last.",
         zh="可能如此，但并非必然：d_k = 64、64 个键时，典型的梯度并不比缩放时小。这也与层数无关：这里只有一层；在多层堆"
-        "叠中，第一层的未缩放 logit 与最后一层同样分散。",
+        "叠中，第一层的不缩放的 logit 与最后一层同样分散。",
     ),
     evidence="tab-before-after",
     reads=("worked_example", "gradient_by_keys"),
@@ -66,8 +66,7 @@ def flat_region(results: Results) -> Outcome:
     says=Text(
         en="In actual training, above all at initialisation or without the scale, one easily sees where gradients are "
         "monitored that attention is almost one-hot, and that gradients vanish by that.",
-        zh="在实际训练中，尤其在初始化阶段或没有缩放时，很容易在梯度监控中看到注意力矩阵几乎变成 one-hot，导致梯度消失"
-        "。",
+        zh="在实际训练中，尤其在初始化阶段或不缩放时，很容易在梯度监控中看到注意力矩阵几乎变成 one-hot，导致梯度消失。",
     ),
     measures=Text(
         en="norm of the gradient of W_q and W_k before the first step, and in the last third of training at all common "

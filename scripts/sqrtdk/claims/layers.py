@@ -102,7 +102,7 @@ def xavier_and_he(results: Results) -> Outcome:
     measures=Text(
         en="mean over trained models of the share of heads whose mean squares of q and k have a product within 0.8 and "
         "1.25",
-        zh="各训练好的模型中，q 与 k 的均方值之积落在 0.8 与 1.25 之间的头所占比例（按模型平均）",
+        zh="各已训练的模型中，q 与 k 的均方值之积落在 0.8 与 1.25 之间的头所占比例（按模型平均）",
     ),
     evidence="fig-real-heads",
     reads=("real_heads",),
@@ -175,7 +175,7 @@ def large_weights(results: Results) -> Test:
     says=Text(
         en="In actual training too, and even with techniques such as layer normalisation, unscaled scores are seen to "
         "become abnormally large.",
-        zh="在实际训练中，即使使用了层归一化等技术，不缩放仍会观察到注意力分数异常增大的情况。",
+        zh="在实际训练中，即使使用了层归一化等技术，不缩放仍会观察到注意力得分异常增大的情况。",
     ),
     measures=Text(
         en="spread of the logits of models with LayerNorm after training, without the scale over with it, each at its "
@@ -230,14 +230,14 @@ def initial_check(results: Results) -> Test:
     measures=Text(
         en="share of right answers of small models with LayerNorm, without the scale minus that with it, each at its "
         "best rate, d_k = 64, on recall and on induction; the one that decides is shown",
-        zh="d_k = 64、各取最佳学习率时，带 LayerNorm 的小模型在回忆任务与归纳任务上不缩放与缩放的正确率之差；此处列出"
+        zh="d_k = 64、各取最佳学习率时，带 LayerNorm 的小模型在联想回忆与归纳头任务上不缩放与缩放的正确率之差；此处列出"
         "起决定作用的一个",
     ),
     remark=Text(
         en="Indispensable is read as: nothing trains without it. Recall does, and so does T5, whose queries start "
         "smaller instead. Induction, in some hundred steps, does not: the scale matters there. RMSNorm was not "
         "trained.",
-        zh="此处把“不可或缺”理解为：没有它就什么也学不会。回忆任务学得会，T5 也是如此（其查询的权重初始值更小）。归纳"
+        zh="此处把“不可或缺”理解为：没有它就什么也学不会。联想回忆学得会，T5 也是如此（其查询的权重初始值更小）。归纳"
         "任务在数百步内学不会，缩放在那里确实重要。没有训练采用 RMSNorm 的模型。",
     ),
     evidence="fig-training-curves",

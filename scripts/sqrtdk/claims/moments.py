@@ -32,11 +32,11 @@ def _exponent(results: Results, role: str) -> Measured:
     measures=Text(
         en="correlation of q·k with the cosine of the angle between q and k, of random vectors and, under the "
         "condition, of trained heads too; the one nearer to the threshold is shown",
-        zh="q·k 与 q、k 夹角余弦的相关系数：随机向量，在该条件下还包括训练好的头；此处列出更接近界限的一个",
+        zh="q·k 与 q、k 夹角余弦的相关系数：随机向量，在该条件下还包括已训练的头；此处列出更接近界限的一个",
     ),
     holds_if=Text(
         en="the keys have nearly the same length, as random ones do, or the lengths of the trained model",
-        zh="各个键的长度大致相同（如随机键），或取所用的训练好的模型中的长度",
+        zh="各个键的长度大致相同（如随机键），或取所用的已训练的模型中的长度",
     ),
     not_if=Text(en="their lengths vary as much as their mean", zh="键长度的标准差与均值相当"),
     evidence="tab-claim-checks",
@@ -164,7 +164,7 @@ def sizes(results: Results) -> Outcome:
     ),
     measures=Text(
         en="power a of d_k for which the factor 1/d_k^a comes nearest to a constant variance, over the run's widths",
-        zh="在本次运行的各个宽度上，使因子 1/d_k^a 最接近让方差保持不变的幂次 a",
+        zh="在本次运行的各个宽度上，使缩放因子 1/d_k^a 最接近让方差保持不变的幂次 a",
     ),
     remark=Text(
         en="For independent q and k, as the article assumes. That the variance should be 1 is C59.",
@@ -308,7 +308,7 @@ def root(results: Results) -> Outcome:
     says=Text(
         en="Advice: assert the mean and the variance of the scores in the forward pass; watch the largest weights and "
         "the norm of the gradient.",
-        zh="建议：在前向传播中断言注意力分数的均值和方差，监控最大注意力权重，并检查梯度范数。",
+        zh="建议：在前向传播中断言注意力得分的均值和方差，监控最大注意力权重，并检查梯度范数。",
     ),
     measures=Text(
         en="what such an assertion does not see: variance of q·k within a row, which softmax sees, over that of all "
@@ -336,7 +336,7 @@ def pooled_variance(results: Results) -> Test:
     measures=Text(
         en="variance of the scaled scores with components correlated on one side, and on both; and mean over trained "
         "models of the share of heads in which that within a row is within 0.8 and 1.25; the one that decides is shown",
-        zh="仅一方以及双方的分量彼此相关时缩放后得分的方差；各训练好的模型中缩放后得分的行内方差落在 0.8 与 1.25 之间的"
+        zh="仅一方以及双方的分量彼此相关时缩放后得分的方差；各已训练的模型中缩放后得分的行内方差落在 0.8 与 1.25 之间的"
         "头所占比例（按模型平均）；此处列出起决定作用的一个",
     ),
     remark=Text(
@@ -344,7 +344,7 @@ def pooled_variance(results: Results) -> Test:
         "the variance stays about 1: where one side alone is correlated, but neither with both nor in most trained "
         "heads.",
         zh="模型使用该因子能正常工作，这一点并无疑问；究竟有多鲁棒，没有测量。所测量的是方差是否仍约为 1：仅一方相关时"
-        "如此，双方都相关时以及在大多数训练好的头中则不然。",
+        "如此，双方都相关时以及在大多数已训练的头中则不然。",
     ),
     untested=WHOLE,
     evidence="fig-real-heads",

@@ -43,7 +43,7 @@ def after_softmax(results: Results) -> Test:
     ),
     measures=Text(
         en="share of right answers on induction without the scale minus that with it, each at its best rate, d_k = 64",
-        zh="d_k = 64、各取最佳学习率时，归纳任务上不缩放与缩放的正确率之差",
+        zh="d_k = 64、各取最佳学习率时，归纳头任务上不缩放与缩放的正确率之差",
     ),
     untested=WHOLE,
     remark=Text(
@@ -99,7 +99,7 @@ def width_of_a_head(results: Results) -> Outcome:
     ),
     measures=Text(
         en="mean over trained models of the share of heads in which at most half of the rows have a weight above 0.99",
-        zh="各训练好的模型中，最大权重超过 0.99 的行不到一半的头所占比例（按模型平均）",
+        zh="各已训练的模型中，最大权重超过 0.99 的行不到一半的头所占比例（按模型平均）",
     ),
     untested=PART,
     remark=Text(
@@ -123,7 +123,7 @@ def sparse_heads(results: Results) -> Test:
     says=Text(
         en="In models of some hundred billion parameters a format such as bfloat16 and extreme depth are reasons to "
         "clip the scores now and then.",
-        zh="在千亿参数级的模型中，由于 bfloat16 等数值精度和极端深度带来的挑战，有时会对注意力分数进行额外的钳位。",
+        zh="在千亿参数级的模型中，由于 bfloat16 等数值精度和极端深度带来的挑战，有时会对注意力得分进行额外的钳位。",
     ),
     measures=Text(
         en="share of the weight that moves when scaled logits are rounded to bfloat16, over that when the weights "

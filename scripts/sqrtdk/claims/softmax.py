@@ -154,7 +154,7 @@ def one_hot(results: Results) -> Test:
     remark=Text(
         en="The claim is that several can share the weight, and random keys do; whether those that do in a trained "
         "model are the relevant ones is another question.",
-        zh="文中说的是允许多个键分享权重，随机键即是如此；训练好的模型中得到权重的是否为相关的键，是另一个问题。",
+        zh="文中说的是允许权重分给多个键，随机键即是如此；已训练的模型中得到权重的是否为相关的键，是另一个问题。",
     ),
     evidence="fig-saturation",
     reads=("softmax_saturation",),
@@ -191,7 +191,7 @@ def several_keys(results: Results) -> Outcome:
         en="Whether they stay there while a model trains was not tested. At the start it is as told at d_k = 64, and "
         "not at 256, whatever the scale; in the trained model here it is about half of the scores, at d_k = 32.",
         zh="它们在训练过程中是否保持在该范围内没有检验。训练之初，d_k = 64 时如所列，256 时则不然，且与缩放无关；在"
-        "这里训练好的模型中（d_k = 32），约有一半的点积如此。",
+        "这里已训练的模型中（d_k = 32），约有一半的点积如此。",
     ),
     evidence="tab-claim-checks",
     reads=("claim_checks",),
@@ -249,7 +249,7 @@ def eighty_seven(results: Results) -> Test:
     kind="simulated",
     says=Text(
         en="At d_k = 64 unscaled scores have a standard deviation of about 8 and easily reach ±16 and more.",
-        zh="d_k = 64 时，未缩放得分的标准差约为 8，很容易达到 ±16 甚至更大。",
+        zh="d_k = 64 时，不缩放的得分的标准差约为 8，很容易达到 ±16 甚至更大。",
     ),
     measures=Text(en="share of cases with a score beyond ±16", zh="出现超过 ±16 的得分的比例"),
     holds_if=Text(en="a case is a row of 64 keys", zh="以 64 个键的一行为单位"),

@@ -33,7 +33,7 @@ def _not_learned(results: Results) -> Outcome:
     says=Text(
         en="The root of the trouble: the variance of unscaled scores grows linearly with d_k, so that softmax's inputs "
         "have too wide a range, and by that gradients vanish. What it does to the stability of training is C57.",
-        zh="问题的本质：未缩放点积的方差随 d_k 线性增长，导致 softmax 输入值的动态范围过大，进而引发梯度消失（对训练稳"
+        zh="问题的本质：不缩放时点积的方差随 d_k 线性增长，softmax 输入值的动态范围过大，进而引发梯度消失（对训练稳"
         "定性的影响见 C57）。",
     ),
     measures=Text(
@@ -122,7 +122,7 @@ def drop_or_jumps(results: Results) -> Outcome:
     measures=Text(
         en="share of the runs with the scale alone, at their fastest rate, that reach the loss at which the task "
         "counts as learned, on recall and on induction, d_k = 64; the one nearer to the threshold is shown",
-        zh="d_k = 64、仅用缩放、取最快的学习率时，回忆任务与归纳任务中达到“已学会”损失的训练所占比例；此处列出更接"
+        zh="d_k = 64、仅用缩放、取最快的学习率时，联想回忆与归纳头任务中达到“已学会”损失的训练所占比例；此处列出更接"
         "近界限的一个",
     ),
     untested=PART,
@@ -176,7 +176,7 @@ def standstill(results: Results) -> Outcome:
     kind="trained",
     says=Text(
         en="The growing variance of unscaled scores makes training unstable.",
-        zh="未缩放得分的方差不断增大，导致训练不稳定。",
+        zh="不缩放的得分的方差不断增大，导致训练不稳定。",
     ),
     measures=Text(
         en="how far training gets, as the part of the loss of guessing that is gone, without the scale over with it, "
@@ -213,7 +213,7 @@ def unstable(results: Results) -> Outcome:
     ),
     measures=Text(
         en="share of right answers on induction without the scale minus that with it, each at its best rate, d_k = 64",
-        zh="d_k = 64、各取最佳学习率时，归纳任务上不缩放与缩放的正确率之差",
+        zh="d_k = 64、各取最佳学习率时，归纳头任务上不缩放与缩放的正确率之差",
     ),
     untested=WHOLE,
     remark=Text(
@@ -272,9 +272,9 @@ def fluctuations(results: Results) -> Outcome:
     ),
     holds_if=Text(
         en="two layers have to work together (induction), within some hundred steps",
-        zh="任务需要两层协同（归纳任务），且只训练数百步",
+        zh="任务需要两层协同（归纳头任务），且只训练数百步",
     ),
-    not_if=Text(en="one layer looks the answer up (recall)", zh="任务只需一层查找（回忆任务）"),
+    not_if=Text(en="one layer looks the answer up (recall)", zh="任务只需一层查找（联想回忆）"),
     untested=WHOLE,
     remark=Text(
         en="An anecdote of another model, whose task and length are not known: some hundred steps of small models do "

@@ -11,7 +11,7 @@ from sqrtdk.figures.style import Look
 from sqrtdk.figures.targets import LARGE
 from sqrtdk.statistics import intervals
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Listing, Sentence
+from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +171,7 @@ def _alt(table: pd.DataFrame) -> tuple[Sentence, ...]:
     for name in _GROUPS:
         rows = _rows(table[table["group"] == name])
         lines = tuple(
-            Sentence("alt.row", {"label": label, "values": Listing(tuple(map(_spelled, cells)))})
+            Sentence("alt.row", {"label": Phrase(label), "values": Listing(tuple(map(_spelled, cells)))})
             for label, cells in rows.items()
         )
         if lines:
@@ -189,11 +189,12 @@ def _weights(table: pd.DataFrame) -> Iterator[Sentence]:
     if not rows:
         return
     near = tuple(label for label, cell in rows.items() if _near(cell))
-    values = {"all": numbers.count(len(rows)), "near": str(len(near)), "names": Listing(near)}
+    values = {"all": numbers.count(len(rows)), "near": str(len(near)), "names": Listing(tuple(map(Phrase, near)))}
     yield Sentence(f"reading.near.{'some' if near else 'none'}", values)
     if len(rows) > 1:
         low, high = (pick(rows, key=lambda label: rows[label]["estimate"]) for pick in (min, max))
-        values = {"low": _spelled(rows[low]), "low_name": low, "high": _spelled(rows[high]), "high_name": high}
+        values = {"low": _spelled(rows[low]), "low_name": Phrase(low)}
+        values |= {"high": _spelled(rows[high]), "high_name": Phrase(high)}
         yield Sentence("reading.ends", values)
 
 
@@ -205,7 +206,7 @@ def _inputs(table: pd.DataFrame) -> tuple[Sentence, ...]:
         return ()
     if not far:
         return (Sentence("reading.inputs.all", {"count": str(len(cells))}),)
-    parts = (Sentence("reading.named", {"name": label, "value": _spelled(cell)}) for label, cell in far.items())
+    parts = (Sentence("reading.named", {"name": Phrase(label), "value": _spelled(cell)}) for label, cell in far.items())
     return (Sentence("reading.inputs.far", {"parts": Listing(tuple(parts))}),)
 
 
@@ -215,9 +216,11 @@ def _heads(table: pd.DataFrame) -> Iterator[Sentence]:
     rows = {label: cells for label, cells in rows.items() if len(cells) > 1}
     unit = tuple(label for label, cells in rows.items() if all(map(_near, cells)))
     if unit:
-        yield Sentence("reading.heads.unit", {"names": Listing(unit)})
+        yield Sentence("reading.heads.unit", {"names": Listing(tuple(map(Phrase, unit)))})
     parts = tuple(
-        Sentence("reading.named", {"name": label, "value": speaking.ends([_spelled(cells[0]), _spelled(cells[-1])])})
+        Sentence(
+            "reading.named", {"name": Phrase(label), "value": speaking.ends([_spelled(cells[0]), _spelled(cells[-1])])}
+        )
         for label, cells in rows.items()
         if label not in unit
     )

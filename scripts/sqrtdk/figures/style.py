@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import itertools
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -90,6 +90,7 @@ _MEASURES = {
 
 
 _labels: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
+_said: ContextVar[Callable[[str], str]] = ContextVar("said", default=str)
 
 
 class UnknownKey(KeyError):
@@ -128,13 +129,17 @@ def _chosen(names: Iterable[str], first: int, end: int) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def labelled(labels: Mapping[str, str]) -> Iterator[None]:
-    """Call ensembles by these labels in what is drawn and said inside; any other by its own name, literally."""
-    token = _labels.set(labels)
+def labelled(labels: Mapping[str, str], said: Callable[[str], str] = str) -> Iterator[None]:
+    """Call ensembles by these labels in what is drawn and said inside; any other by its own name, literally.
+
+    said: puts a label into the language of what is said.
+    """
+    tokens = _labels.set(labels), _said.set(said)
     try:
         yield
     finally:
-        _labels.reset(token)
+        _labels.reset(tokens[0])
+        _said.reset(tokens[1])
 
 
 def ensembles(names: list[str]) -> dict[str, Look]:
@@ -160,7 +165,7 @@ def apart(looks: Mapping[str, Look]) -> dict[str, Look]:
 
 def ensemble_label(name: str) -> str:
     """Return the label of an ensemble: that of its entry in the configuration, else its own name."""
-    return _labels.get().get(name, str(name))
+    return _said.get()(_labels.get().get(name, str(name)))
 
 
 def scaling(name: str) -> Look:

@@ -76,7 +76,7 @@ def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict[str, An
     return (
         rows.contrast(frames, at.ensemble, at.d_k, at.n_keys),
         moments.families(frames["moments"], specs, members, at.d_k),
-        moments.ensembles(frames["moments"], specs, at.d_k),
+        moments.ensembles(frames["moments"], at.d_k),
         moments.laws(frames["variance_laws"], "variance_laws", power, ("affine_tail", "slope")),
         *([] if ranges.empty else [moments.laws(ranges, "spread_laws", power, ("power_tail", "exponent"))]),
         moments.laws(frames["mean_laws"], "mean_laws", ("linear", "slope")),

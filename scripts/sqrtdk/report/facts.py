@@ -11,7 +11,7 @@ from sqrtdk.report.macro_names import fingerprint
 from sqrtdk.report.tables.cells import exact, missing
 from sqrtdk.statistics.intervals import NORMAL
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Quantity, Sentence
+from sqrtdk.words.sentences import Phrase, Quantity, Sentence
 
 RATIO, SHARE, COUNT = "ratio", "share", "count"
 """Units of a number that says how many times, what part of a whole, or how many."""
@@ -120,11 +120,16 @@ class Facts:
         return all(name in self.by_name for name in names)
 
 
+NAMES = ("rule", "reference", "scheme", "measure", "quantity", "verdict")
+"""Values that are names, which a language may have a word for."""
+
+
 def said(key: str, **values: Any) -> Sentence:
     """Return what a number is, in the words of `numbers.<key>`; an ensemble goes by its label."""
     if "ensemble" in values:
         values["ensemble"] = ensemble_label(values["ensemble"])
-    return Sentence(f"numbers.{key}", {name: str(value) for name, value in values.items()})
+    told = {name: Phrase(str(value)) if name in NAMES else str(value) for name, value in values.items()}
+    return Sentence(f"numbers.{key}", told)
 
 
 def count(

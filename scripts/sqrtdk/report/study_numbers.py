@@ -14,6 +14,7 @@ from sqrtdk.report.tables.cells import missing
 from sqrtdk.results import distances
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import calibration
+from sqrtdk.studies.initialisation import LABELS
 
 
 def of_run(frames: dict[str, pd.DataFrame]) -> Iterator[KeyNumber]:
@@ -77,10 +78,16 @@ def _start(frame: pd.DataFrame | None) -> Iterator[KeyNumber]:
     rows = frame[(frame["quantity"] == "logit_std") & frame["d_model"].isin([BASE, 2 * BASE])]
     for row in rows.to_dict("records"):
         if row["scheme"] in SCHEMES.get(row["group"], ()):
+            layer = LABELS[row["group"], row["scheme"]]
             yield cell(
                 f"{'Wide' if row['d_model'] > BASE else ''}{letters(row['group'])}{letters(row['scheme'])}Std",
                 *(row, ("group", "scheme", "d_model", "quantity"), ("estimate", "se")),
-                said(f"start.{row['group']}", scheme=row["scheme"], d_model=row["d_model"], d_k=row["d_k"]),
+                said(
+                    f"start.{row['group']}",
+                    scheme=layer,
+                    d_model=row["d_model"],
+                    d_k=row["d_k"],
+                ),
                 "initialisation.csv",
                 known="exact",
                 n=int(row["n_blocks"]),

@@ -15,6 +15,10 @@ from sqrtdk.words.sentences import Listing, Phrase, Quantity, Sentence
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Ten times as fast where PyYAML was built with libyaml."""
 
+_HAN = "\u4e00-\u9fff"
+_BEFORE_LATIN = re.compile(rf"(?<=[{_HAN}])(?=(?:<\w[^<>]*>)*[A-Za-z0-9√−½])")
+_AFTER_LATIN = re.compile(rf"([A-Za-z0-9%½](?:</\w+>)*)(?=[{_HAN}])")
+
 
 def tree(sources: Mapping[str, str], language: str) -> dict[str, Any]:
     """Return the words of a language from the report's sources, all `words/<language>/*.yaml`; no key stands twice.
@@ -134,9 +138,11 @@ class Words:
         """Return a text with its placeholders filled. Raises MissingPart where one has no value."""
         markup = isinstance(text, self.markup)
         try:
-            return text.format(**{name: self.spell(value, markup) for name, value in values.items()})
+            filled = text.format(**{name: self.spell(value, markup) for name, value in values.items()})
         except (KeyError, IndexError) as error:
             raise MissingPart(f"the words at {key!r} need a value for {error}") from None
+        # What is filled in may be Chinese or not: the space between is set here.
+        return type(text)(_AFTER_LATIN.sub(r"\1 ", _BEFORE_LATIN.sub(" ", filled)))
 
     def cite(self, key: str, text: str) -> str:
         """Return a text with links for its references. Raises MissingPart for an unknown one."""

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing
+from sqrtdk.report.tables.cells import NONE, Cell, Table, code, estimate, exact, missing
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import pick
 from sqrtdk.variants import notation
@@ -23,7 +23,7 @@ def scale_rules(frame: pd.DataFrame) -> Table:
         gradient = pick(here, "alternatives.csv", variant=text, measure="grad_query")
         rows.append(
             (
-                Cell(text, note=Phrase(rule.source), note_word="tables.reason"),
+                Cell(code(text), note=Phrase(rule.source), note_word="tables.reason"),
                 Cell(formula=rule.formula),
                 *cells,
                 estimate(gradient["median"], gradient["median_se"]),
@@ -48,7 +48,7 @@ def mistakes(frame: pd.DataFrame) -> Table:
             cells.append(estimate(row["estimate"], row["se"], exact(row["exact"], 4), "tables.exact"))
         rows.append(
             (
-                Cell(text, note=Phrase(rule.source), note_word="tables.reason"),
+                Cell(code(text), note=Phrase(rule.source), note_word="tables.reason"),
                 Cell(formula=rule.formula),
                 *cells,
                 _measured(here, text, "effective_keys"),

@@ -17,7 +17,7 @@ class Cell:
     text, then links to the anchors of `evidence`.
     """
 
-    text: str | Phrase | Listing = ""
+    text: str | Sentence | Phrase | Listing = ""
     word: str = ""
     formula: str = ""
     note: str | Sentence | Phrase | Listing = ""
@@ -49,6 +49,11 @@ class Table:
     def numeric(self) -> tuple[bool, ...]:
         """Say of each column whether it holds numbers, which are set flush right."""
         return tuple(any(row[place].number for row in self.rows) for place in range(len(self.columns)))
+
+
+def code(name: str) -> Sentence:
+    """Return a name that one types, to be set as code."""
+    return Sentence("article.literal", {"text": name})
 
 
 def estimate(value: Any, se: float, note: str = "", note_word: str = "") -> Cell:

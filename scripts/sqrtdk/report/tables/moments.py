@@ -41,7 +41,7 @@ def specification(spec: dict[str, Any]) -> str:
     return ", ".join(f"{key}: {text}" for key, text in texts.items())
 
 
-def ensembles(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], d_k: int) -> Table:
+def ensembles(moments: pd.DataFrame, d_k: int) -> Table:
     """Return each simulated ensemble at one d_k: its moments with errors, and the exact values below them."""
     columns = (
         "ensemble",
@@ -55,12 +55,12 @@ def ensembles(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], d_k: int)
     )
     rows = simulated(moments)
     rows = rows[rows["d_k"] == d_k].to_dict("records")
-    table = tuple(_ensemble(row, specs.get(row["ensemble"], {})) for row in rows)
+    table = tuple(map(_ensemble, rows))
     return Table("ensembles", columns, table, {"d_k": str(d_k)})
 
 
-def _ensemble(row: dict[str, Any], spec: dict[str, Any]) -> tuple[Cell, ...]:
-    cells = [Cell(ensemble_label(row["ensemble"]), note=specification(spec), note_word="tables.literal")]
+def _ensemble(row: dict[str, Any]) -> tuple[Cell, ...]:
+    cells = [Cell(ensemble_label(row["ensemble"]))]
     for quantity in ("mean", "variance", "within_row_variance", "excess_kurtosis"):
         value, se, truth = (row[name] for name in (quantity, f"{quantity}_se", f"exact_{quantity}"))
         cells.append(estimate(value, se, "" if missing(truth) else exact(truth), "tables.exact"))
@@ -89,7 +89,7 @@ def families(moments: pd.DataFrame, specs: dict[str, dict[str, Any]], members: d
         z, limit = signed(z_score(value, se, truth)), member.limiting_exponent()
         table.append(
             (
-                Cell(ensemble_label(name), note=_glossary(name, specs.get(name, {})), note_word="tables.literal"),
+                Cell(ensemble_label(name), note=_glossary(name, specs.get(name, {})), note_word="article.literal"),
                 Cell(Phrase(member.summary), note=Phrase(member.source), note_word="tables.reason"),
                 Cell(formula=member.variance_formula) if limit is not None else NONE,
                 plain(limit, 3) if limit is not None else NONE,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing
+from sqrtdk.report.tables.cells import NONE, Cell, Table, code, estimate, exact, missing
 from sqrtdk.results.picking import pick
 from sqrtdk.studies.normalisation import BETWEEN, N_FEATURES, RULES
 from sqrtdk.variants.kernels import RandomFeatures
@@ -39,7 +39,11 @@ def normalisers(frame: pd.DataFrame) -> Table:
             below = numbers.with_error(wide[value], wide[se])
             cells.append(estimate(narrow[value], narrow[se], below, "tables.normalisers.wide"))
         rows.append(
-            (Cell(spelling, note=Phrase(kind.source), note_word="tables.reason"), Cell(formula=kind.formula), *cells)
+            (
+                Cell(code(spelling), note=Phrase(kind.source), note_word="tables.reason"),
+                Cell(formula=kind.formula),
+                *cells,
+            )
         )
     values = {"n_keys": str(N_KEYS), "narrow": str(NARROW), "wide": str(WIDE)}
     return Table("normalisers", ("normaliser", "formula", *_MEASURES), tuple(rows), values)

@@ -7,7 +7,7 @@ import pandas as pd
 from sqrtdk.report import trained
 from sqrtdk.report.tables.cells import NONE, Cell, Table, missing
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Sentence
+from sqrtdk.words.sentences import Listing, Sentence
 
 COMPARISONS = (*trained.MEASURES, "same_rate", "window")
 
@@ -30,8 +30,8 @@ def verdict_table(key: str, verdicts: pd.DataFrame, summary: pd.DataFrame) -> Ta
         rates = f"{first['rate']:g}; {first['reference_rate']:g}"
         rows.append(
             (
-                Cell(f"{first['task']}, {first['optimiser']}", note=first["experiment"], note_word="tables.literal"),
-                Cell(first["scaling"]),
+                _experiment(first),
+                Cell(first["scaling"], word="scaling"),
                 Cell(str(first["d_k"]), number=True),
                 Cell(rates, number=True),
                 *(_comparison(by_name.get(name)) for name in COMPARISONS),
@@ -40,6 +40,14 @@ def verdict_table(key: str, verdicts: pd.DataFrame, summary: pd.DataFrame) -> Ta
         )
     columns = ("experiment", "scaling", "d_k", "rates", *COMPARISONS, "late")
     return Table(key, columns, tuple(rows))
+
+
+def _experiment(row: dict[str, Any]) -> Cell:
+    """Return task and optimiser of an experiment, and its name in the configuration where that says more."""
+    told = (Sentence(f"article.tasks.{row['task']}"), Sentence(f"optimisers.{row['optimiser']}"))
+    if row["experiment"] == row["task"]:
+        return Cell(Listing(told, "comma"))
+    return Cell(Listing(told, "comma"), note=row["experiment"], note_word="article.literal")
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -57,13 +65,13 @@ def halves_table(frame: pd.DataFrame) -> Table:
     """Return what a start, a rate and both do around each rule, one row for each measure."""
     rows = []
     keys = ["experiment", "scaling", "d_k", "measure"]
-    for (experiment, scaling, d_k, measure), arms in frame.groupby(keys, sort=False):
+    for (_, scaling, d_k, measure), arms in frame.groupby(keys, sort=False):
         first = arms.iloc[0].to_dict()
         found = {(row["start"], row["rate"]): row for row in _records(arms)}
         rows.append(
             (
-                Cell(f"{first['task']}, {first['optimiser']}", note=experiment, note_word="tables.literal"),
-                Cell(scaling),
+                _experiment(first),
+                Cell(scaling, word="scaling"),
                 Cell(str(d_k), number=True),
                 Cell(word=f"trained_measures.{measure}"),
                 *(_arm(found[arm]) for arm in ((False, False), (True, False), (False, True), (True, True))),
@@ -90,8 +98,8 @@ def growth_table(frame: pd.DataFrame) -> Table:
         text = f"{numbers.significant(row['exponent'], 2)} {numbers.rough_interval(row['low'], row['high'])}"
         rows.append(
             (
-                Cell(f"{row['task']}, {row['optimiser']}", note=row["experiment"], note_word="tables.literal"),
-                Cell(row["scaling"]),
+                _experiment(row),
+                Cell(row["scaling"], word="scaling"),
                 Cell(word=f"trained_quantities.{row['quantity']}"),
                 Cell(f"{row['d_k_low']}; {row['d_k_high']}", number=True),
                 Cell(text, number=True),
