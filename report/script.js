@@ -277,14 +277,35 @@
   }
 
   // What can be found: headings, questions, captions, claims, rows of tables, each with the id nearest above it.
-  const FOUND = "h2, h3, summary, figcaption, caption, .finding, .claims tr[id], .numbers tbody tr, .said tbody tr, .numbers-quoted tr[id]";
-  const REST = "p, li, .practice tbody tr";
+  const FOUND = [
+    "h2, h3, summary",
+    "figcaption, caption, .finding, .claims tr[id], .numbers tbody tr, .said tbody tr, .numbers-quoted tr[id]",
+    "p, li, .practice tbody tr",
+  ];
   const MOST = 12;
+  const plain = (text) => text.normalize("NFKC").toLowerCase().replaceAll("_", "").replace(/\s+/g, " ").trim();
+
+  // What is asked, in terms: phrases that mean the same are one, Chinese goes in pairs of signs, words that say little are left out.
+  function termsOf(asked) {
+    const terms = [], runs = (text) => text.match(/\p{Script=Han}+|[^\p{Script=Han}\s]+/gu) ?? [];
+    let rest = ` ${asked} `;
+    for (const group of words.alike.split(/[;；]/).map((one) => one.split(/[,，]/).map(plain))) {
+      const phrase = group.find((one) => rest.includes(one));
+      if (phrase) terms.push(group);
+      if (phrase) rest = rest.replaceAll(phrase, " ");
+    }
+    for (const word of plain(words.little).split(" ")) rest = rest.replaceAll(/\p{Script=Han}/u.test(word) ? word : ` ${word} `, " ");
+    for (const run of runs(rest)) {
+      const pairs = /\p{Script=Han}{3}/u.test(run) ? [...run].slice(1).map((sign, i) => [...run][i] + sign) : [run];
+      terms.push(...pairs.map((pair) => [pair]));
+    }
+    return terms.length ? terms : runs(asked).map((run) => [run]);
+  }
 
   function offerFind() {
-    // Running text comes after what names it.
-    const places = [FOUND, REST].flatMap((kind) => [...document.querySelectorAll(`main :is(${kind})`)]).filter((part) => !part.closest(".under") && part.closest("[id]"));
-    const texts = places.map((part) => part.textContent.replace(/\s+/g, " ").trim());
+    // Captions come after headings, running text after both.
+    const places = FOUND.flatMap((kind) => [...document.querySelectorAll(`main :is(${kind})`)]).filter((part) => !part.closest(".under") && part.closest("[id]"));
+    const texts = places.map((part) => part.textContent.replace(/\s+/g, " ").trim()), sought = texts.map(plain);
     const list = make("ul", {}), said = make("p", {role: "status"});
     const box = make("input", {type: "search", id: "find", placeholder: words.find, oninput: show});
     const form = make("form", {class: "tools find", role: "search", onsubmit: (event) => {
@@ -292,14 +313,15 @@
       list.querySelector("a")?.click();
     }}, make("label", {for: "find", class: "of"}, words.find), box, said, list);
     function show() {
-      const asked = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const hits = asked.length ? places.map((part, i) => i).filter((i) => asked.every((word) => texts[i].toLowerCase().includes(word))) : [];
+      const asked = plain(box.value), terms = asked ? termsOf(asked) : [];
+      const held = sought.map((text) => terms.filter((group) => group.some((one) => text.includes(one))).length + text.includes(asked));
+      const hits = [...held.keys()].filter((i) => asked && 2 * held[i] >= Math.max(terms.length, 1)).sort((a, b) => held[b] - held[a]);
       list.replaceChildren(...hits.slice(0, MOST).map((i) => {
         const id = (places[i].id ? places[i] : places[i].closest("[id]")).id;
         const text = texts[i].replace(/ ?#$/, "");
         return make("li", {}, make("a", {href: `#${id}`, onclick: () => reveal(places[i])}, text.length > 80 ? `${text.slice(0, 80)}…` : text));
       }));
-      said.textContent = asked.length && !hits.length ? words.nothing : "";
+      said.textContent = asked && !hits.length ? words.nothing : "";
     }
     document.getElementById("contents").querySelector("summary").after(form);
   }

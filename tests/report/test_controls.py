@@ -279,7 +279,16 @@ def test_the_drawer_closes_on_choice_and_on_escape(page):
 
 
 @pytest.mark.parametrize(
-    ("asked", "anchor"), [("vanish", "chapter-gradients"), ("low rank mean", "question-low-rank"), ("C36", "claim-C36")]
+    ("asked", "anchor"),
+    [
+        ("vanish", "chapter-gradients"),
+        ("low rank mean", "question-low-rank"),
+        ("what is low rank?", "question-low-rank"),
+        ("C36", "claim-C36"),
+        ("128k", "question-keys"),
+        ("error bar", "methods-sampling"),
+        ("my model", "check"),
+    ],
 )
 def test_what_is_asked_for_is_found_and_shown(page, asked, anchor):
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -291,6 +300,27 @@ def test_what_is_asked_for_is_found_and_shown(page, asked, anchor):
     assert page.locator(f"#{anchor}").is_visible()
     page.get_by_role("searchbox", name="Find on this page").fill("qxzzy")
     assert page.locator(".find").inner_text().strip().endswith("Nothing found")
+
+
+ASKED = {
+    "误差怎么算": "methods-sampling",
+    "怎么引用一个数": "citing",
+    "为什么不是dk": "chapter-factor",
+    "点积方差": "chapter-scores",
+    "混合精度": "question-precision",
+    "微调": "chapter-heads",
+}
+
+
+def test_what_is_asked_in_chinese_without_spaces_is_found_first(visit, report_in):
+    page = visit(report_in("zh")).page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    box, links = page.locator("#find"), page.locator(".find li a")
+    found = {}
+    for asked in ASKED:
+        box.fill(asked)
+        found[asked] = [link.get_attribute("href") for link in links.all()[:3]]
+    assert {asked: hrefs for asked, hrefs in found.items() if f"#{ASKED[asked]}" not in " ".join(hrefs)} == {}
 
 
 def test_a_number_is_copied_by_a_click_and_says_its_error(page):
