@@ -17,7 +17,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _HAN = "\u4e00-\u9fff"
 _BEFORE_LATIN = re.compile(rf"(?<=[{_HAN}])(?=(?:<\w[^<>]*>)*[A-Za-z0-9√−½])")
-_AFTER_LATIN = re.compile(rf"([A-Za-z0-9%½](?:</\w+>)*)(?=[{_HAN}])")
+_AFTER_LATIN = re.compile(rf"([A-Za-z0-9%½ₖ)](?:</\w+>)*)(?=[{_HAN}])")
 
 
 def tree(sources: Mapping[str, str], language: str) -> dict[str, Any]:
@@ -141,6 +141,8 @@ class Words:
             filled = text.format(**{name: self.spell(value, markup) for name, value in values.items()})
         except (KeyError, IndexError) as error:
             raise MissingPart(f"the words at {key!r} need a value for {error}") from None
+        if "{" not in text:
+            return filled
         # What is filled in may be Chinese or not: the space between is set here.
         return type(text)(_AFTER_LATIN.sub(r"\1 ", _BEFORE_LATIN.sub(" ", filled)))
 
