@@ -40,7 +40,7 @@ def test_each_table_of_the_page_is_there_with_all_its_cells(written):
     say = latex.TexWords(texts.read(ROOT / "report", language), cited, contents.constants(settings))
     frames = example.frames()
     longer = reading.tables(sorted((out.parent / "longer").glob("*.csv")))
-    with style.labelled({}):
+    with style.labelled({}, say.phrase):
         found = contents.report_tables(frames, longer, settings, language, contents.facts(frames, settings))
     found["claims"] = claims_in_tex.table(found["claims"], frames["claims"], language)
     assert {path.stem for path in (out / "latex").glob("tab-*.tex")} == set(map(latex_tables.label, found))
