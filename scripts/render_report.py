@@ -79,6 +79,7 @@ def render_report(
         "atlas": contents.atlas(shown, found),
         "sources": made.sources(record["rules"], shown),
         "tables": found,
+        "chapter_tables": contents.ARTICLE,
         "quoted": list(facts.quoted.values()),
         "provenance": record,
         "rules": list(dict.fromkeys(frames["softmax_saturation"]["scaling"])),

@@ -88,6 +88,7 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "gradient_magnitude": reading.frame("gradient_magnitude", rows[1]),
         "gradient_distribution": reading.frame("gradient_distribution", rows[2]),
         **synthetic_vanishing.compared(reading.frame("gradient_magnitude", rows[1])),
+        **synthetic_vanishing.by_keys(),
         "typical_rows": pd.DataFrame(typical.typical_rows(d_k, n_keys, scalings, 3000, 1)),
         "one_query": reading.frame("one_query", one_query.one_query(1)),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),

@@ -204,6 +204,9 @@ class Run:
         for name, table in self.tables.items():
             if name not in LARGE:
                 self.whole.add_table(table)
+        frontier = self.tables["freezing_frontier"].dropna(subset=["half_d_k"])
+        context = np.log([131_072, *frontier["n_keys"]])
+        self.whole.add(131_072).add(np.interp(context[0], context[1:], frontier["half_d_k"]))
 
     def sources(self, section: str) -> list[Known]:
         """Return where the numbers of a section may stand."""

@@ -17,7 +17,7 @@ import synthetic_training
 import synthetic_vanishing
 
 from sqrtdk.report import key_numbers
-from sqrtdk.report.article import chapters, design, practice, questions
+from sqrtdk.report.article import chapters, design, points, practice, questions
 from sqrtdk.report.facts import Facts
 from sqrtdk.report.setting import Setting, choose
 from sqrtdk.results import reading
@@ -217,16 +217,14 @@ def models(near: int):
     return frames(real_heads=rows.assign(within_row_logit_std=keep.map({True: 1.0, False: 2.5})))
 
 
+def sinkless(times: float):
+    """Return heads of several models, whose spread without sinks is so many times that with them."""
+    rows = models(0)["real_heads"]
+    return frames(real_heads=rows.assign(sinkless_row_logit_std=times * rows["within_row_logit_std"]))
+
+
 def no_heads():
     return frames(real_heads=frames()["real_heads"].head(0))
-
-
-def crossing(star: float, **where):
-    return changed("gradient_crossovers", {"d_k_star": star, "ci_low": star, "ci_high": star}, **where)
-
-
-MEDIAN = {"measure": "grad_logits", "quantity": "median", "n_keys": 64}
-FEW = {"measure": "grad_logits", "quantity": "rms", "n_keys": 16}
 
 
 def no_loser(word: str = "no difference"):
@@ -282,15 +280,12 @@ CHAPTERS = {
         "grow": lambda: rms_and_median("larger", "level"),
         "one_rule": one_rule,
     },
-    "gradients.width": {"crosses": lambda: crossing(40.0, **MEDIAN), "never": lambda: crossing(math.nan, **MEDIAN)},
-    "gradients.few": {"crosses": lambda: crossing(40.0, **FEW), "never": lambda: crossing(math.nan, **FEW)},
     "factor.finding": {
         "root": lambda: capacity(1000.0),
         "other": lambda: capacity(1.0),
         "missing": lambda: frames(planted_capacity=frames()["planted_capacity"].head(0)),
     },
     "factor.start": {"uniform": lambda: at_width("1/d_k", 7.9), "spread": lambda: at_width("1/d_k", 4.0)},
-    "factor.mup": verdicts("1/d_k"),
     "training.finding": {
         "some": one_loser,
         "some_fades": lambda: one_loser(task="recall"),
@@ -312,6 +307,10 @@ CHAPTERS = {
     "start.finding": {"some": frames, "all": lambda: spread(1.0, group="weights")},
     "start.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},
     "start.heads": {"needed": frames, "redundant": lambda: spread(1.0, scheme="rmsnorm_unscaled")},
+    "heads.sinkless": {
+        "same": lambda: sinkless(1.0),
+        "other": lambda: sinkless(0.5),
+    },
     "heads.finding": {
         "few": lambda: heads(0.1),
         "most": lambda: heads(0.9),
@@ -330,6 +329,10 @@ def at_width(variant: str, value: float):
 
 def spread(value: float, **where):
     return changed("initialisation", {"estimate": value}, quantity="logit_std", **where)
+
+
+def lower(verdict: str):
+    return changed("training_verdicts", {"estimate": -0.1, "verdict": verdict}, scaling="1/d_k", comparison="loss")
 
 
 def rounded(plain: float):
@@ -354,10 +357,9 @@ QUESTIONS = {
     "width.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "twice.training": verdicts("1/d_k", comparison="same_rate"),
     "language.text": dict.fromkeys(WORDS_OF_VERDICTS),
-    "rules.mup": verdicts("1/d_k"),
+    "rules.lower": {"little": lambda: lower("no difference"), "surely": lambda: lower("helps")},
     "fold.start": {"same": frames, "other": lambda: spread(2.0, scheme="t5")},
     "layernorm.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},
-    "layernorm.heads": {"needed": frames, "redundant": lambda: spread(1.0, scheme="rmsnorm_unscaled")},
     "precision.error": {verdict: lambda verdict=verdict: rounded(SIZE[verdict]) for verdict in VERDICTS},
     "keys.weight": {verdict: lambda verdict=verdict: by_keys(SIZE[verdict]) for verdict in VERDICTS},
     "heads.saturated": {"none": lambda: saturated(0), "few": lambda: saturated(2), "many": lambda: saturated(11)},
@@ -383,6 +385,8 @@ def everything() -> list[Sentence]:
         found += itertools.chain.from_iterable(said(change()) for change in changes.values())
     found += itertools.chain.from_iterable(answer(family, word) for family, word in cases(QUESTIONS))
     found += said(changed("training_verdicts", {"value": 0.4}, comparison="accuracy"))
+    rows = synthetic_results.real_heads(layers=1, heads=1, dumps=points.SHIPPED_MODELS)
+    found += said(frames(real_heads=rows))
     bare = frames(real_heads=frames()["real_heads"].head(0), training_summary=frames()["training_summary"].head(0))
     for tables_ in (frames(), bare):
         for point in design.card(tables_, CONFIGURATION):

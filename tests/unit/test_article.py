@@ -66,7 +66,7 @@ def test_all_that_can_be_chosen_is_tried():
 @pytest.mark.slow
 def test_what_other_tasks_and_optimisers_say_stands_beside_it():
     found = [sentence.key for sentence in said(frames()) if sentence.key.startswith("longer.")]
-    assert {key.split(".")[1] for key in found} == {"linear", "plain", "cosine", "half", "halves"}
+    assert {key.split(".")[1] for key in found} == {"linear", "plain", "cosine", "half"}
 
 
 def test_seven_chapters_stand_in_their_order_and_every_topic_has_words():
@@ -266,7 +266,7 @@ def test_languages_say_the_same_with_the_same_values_formulas_and_references():
         assert placeholders(text) == placeholders(other), key
         assert sorted(re.findall(r"\[@\w+\]", text)) == sorted(re.findall(r"\[@\w+\]", other)), key
         assert set(re.findall(r"</?\w+>", text)) == set(re.findall(r"</?\w+>", other)), key
-        bare = re.sub(r"\[@\w+\]", "", text)
+        bare = re.sub(r"\[@\w+\]|\$[^$]*\$", "", text)
         assert other != text or key == "article.literal" or not re.search(r"\w{9}", bare)
 
 
@@ -274,7 +274,9 @@ def test_no_result_is_typed():
     for language, words in WORDS.items():
         for key, text in words.items():
             if not re.match(r"article\.questions\.(small_test|keys)\.title", key):
-                bare = re.sub(r"\$[^$]*\$|\{\w+\}|<[^>]*>|95 %|\[@\w+\]|bf16|fp16|fp8|1/fan-in|T5", "", text)
+                bare = re.sub(
+                    r"\$[^$]*\$|\{\w+\}|<[^>]*>|95 %|\[@\w+\]|bf16|fp16|fp8|1/fan-in|T5|MiniLM-L6|Qwen3", "", text
+                )
                 allowed = {"0", "1", "2"} if "ReLU" in text or "elu" in text else {"0", "1"}
                 assert set(re.findall(r"\d+", bare)) <= allowed, (language, key)
 

@@ -58,7 +58,7 @@ def test_there_are_three_panels_of_six_series_at_most(name):
 def test_its_title_says_what_the_numbers_show(name):
     frames = synthetic.frames()
     record = load(name).describe(frames).title
-    assert record[0].key.startswith("finding.")
+    assert record[0].key.startswith("finding")
     assert re.search(r"\d|recall", describe(name, frames).title)
 
 

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import synthetic_results as synthetic
 from figure_cases import ENGLISH, LANGUAGES, NAMES, REPORT, SPOKEN, describe, say, words_of
@@ -73,7 +74,7 @@ def test_the_growth_of_the_variance_is_read_from_the_numbers():
     assert "by the same factor, within three standard errors, for Gaussian, uniform and Rademacher" in told.reading
     assert "It does not for equicorrelated (more: 9.7" in told.reading
     assert "as many as 95 % allows" in told.reading
-    assert told.title.startswith("Independent components: the variance of q·k is d_k, measured to within ")
+    assert told.title.startswith("The variance of q·k is d_k for independent components: measured to within ")
     off = moments["ensemble"] == "uniform"
     moments.loc[off, "variance"] *= 1.5
     bent = describe("variance-law", synthetic.frames() | {"moments": moments})
@@ -82,7 +83,7 @@ def test_the_growth_of_the_variance_is_read_from_the_numbers():
 
 
 TITLES = {
-    "hero": ("one_query", "listens to 1.0 of 16 keys; with it to 7.6", "listens to 7.6 of 16 keys; with it only"),
+    "hero": ("one_query", "listens to 1.0 of 16 keys, with it to 7.6", "listens to 7.6 of 16 keys, with it only"),
     "saturation": ("softmax_saturation", "keys without the scale, and to ", "keys without the scale, and only to "),
     "attention-maps": (
         "softmax_saturation",
@@ -124,15 +125,46 @@ def test_training_ends_worse_where_the_difference_is_beyond_the_margin_of_the_ve
         assert said in describe("training-curves", synthetic.frames() | {"training_curves": frame}).title
 
 
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (1, "1/d_k ends like 1/√d_k"),
+        (0.99, "1/d_k ends lower than 1/√d_k, not surely by 0.05 nats"),
+        (1e-3, "1/d_k ends better than 1/√d_k"),
+        (100, "1/d_k ends worse too"),
+    ],
+)
+def test_how_the_width_itself_ends_stands_in_the_title(times, said):
+    table = synthetic.frames()["training_curves"]
+    losses = ["loss", "loss_low", "loss_high"]
+    table = table.assign(**{name: 100 * table[name] for name in losses})
+    root = table[table["scaling"] == "1/sqrt(d_k)"].assign(scaling="1/d_k")
+    root = root.assign(**{name: times * root[name] for name in losses})
+    both = pd.concat([table[table["scaling"] != "1/d_k"], root])
+    assert describe("training-curves", {"training_curves": both}).title.endswith(said)
+    without = table[table["scaling"] != "1/d_k"]
+    assert "1/d_k" not in describe("training-curves", {"training_curves": without}).title
+
+
+def test_gradients_shrink_from_a_width_on_that_depends_on_the_number_of_keys():
+    title = describe("gradients", synthetic.frames()).title
+    stars = synthetic.frames()["key_crossovers"].query("measure == 'grad_logits' and quantity == 'median'")
+    stars = stars.dropna(subset=["d_k_star"]).set_index("n_keys")["d_k_star"]
+    few, many = (numbers.significant(stars[n], 2) for n in (16, 1024))
+    assert title.endswith(f"from d_k = {few} over 16 keys, from {many} over 1024")
+    never = synthetic.frames()["key_crossovers"].assign(d_k_star=np.nan)
+    assert describe("gradients", synthetic.frames() | {"key_crossovers": never}).title.startswith("The gradient")
+
+
 def test_which_half_does_the_work_is_read_from_the_numbers():
     frames = synthetic.frames()
     assert describe("training-start", frames).title.startswith(
-        "Without the scale it is a smaller start that helps: 65 steps"
+        "Without the scale a smaller start of the query and key weights alone takes 65 steps in place of 200"
     )
     table = frames["start_rate"]
     swapped = table.assign(start=table["rate"], rate=table["start"])
     assert describe("training-start", {"start_rate": swapped}).title.startswith(
-        "Without the scale it is a smaller rate"
+        "Without the scale a smaller rate of the query and key weights alone takes 65 steps in place of 200"
     )
     wide = table.assign(low=1.0, high=1e4)
     assert describe("training-start", {"start_rate": wide}).title.startswith("Neither half alone")

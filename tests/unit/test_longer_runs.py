@@ -38,22 +38,6 @@ def say(language: str, sentence) -> str:
     return texts.Words(texts.read(REPORT, language))(sentence.key, **sentence.values)
 
 
-def parts(sentence) -> list:
-    return list(sentence.values["tasks"].items)
-
-
-@pytest.mark.parametrize(
-    ("experiments", "word"),
-    [((ADAM,), "alike"), ((ADAM, SGD), "changes"), ((("a", "text", "adam", {4: SAME}),), "alike")],
-)
-def test_a_sign_that_changes_is_said_so(experiments, word):
-    sentence = longer_runs.tasks(verdicts(*experiments), "longer.linear", RULE)
-    assert sentence.key == f"longer.linear.{word}"
-    assert len(parts(sentence)) == len(experiments)
-    for language in LANGUAGES:
-        assert say(language, sentence)
-
-
 @pytest.mark.parametrize(
     ("experiments", "words"),
     [
@@ -72,6 +56,9 @@ def test_each_task_stands_under_what_a_rule_does_to_it(experiments, words):
     assert sum(len(one.values["tasks"].items) for one in told) == len(experiments)
     for language in LANGUAGES:
         assert say(language, sentence)
+    brief = longer_runs.verdicts(verdicts(*experiments), "longer.linear", RULE, brief=True)
+    assert brief.key == ("longer.linear.brief" if turns else sentence.key)
+    assert all(say(language, brief) for language in LANGUAGES)
     assert longer_runs.verdicts(verdicts(*experiments), "longer.plain", "none") is None
 
 
@@ -98,57 +85,85 @@ def test_what_is_trained_longer_is_told_by_its_end_and_its_time(loss, accuracy, 
     long = rows["experiment"] == "recall_long"
     for comparison, verdict in (("loss", loss), ("accuracy", accuracy)):
         rows.loc[long & (rows["comparison"] == comparison), "verdict"] = verdict
-    for sentence, name in (
-        (longer_runs.tasks(rows, "longer.linear", RULE), "tasks"),
-        (longer_runs.verdicts(rows, "longer.linear", RULE), "parts"),
-    ):
-        usual, longer = sentence.values[name].items
-        assert usual.key in ("longer.task.speed", "longer.verdict.speeds")
-        assert (longer.key, longer.values["end"].key) == ("longer.end", f"longer.ends.{word}")
-        assert (longer.values["values"].items, longer.values["widths"].items) == (("0.16", "0.64"), ("16", "64"))
-        for language in LANGUAGES:
-            assert say(language, sentence)
+    sentence = longer_runs.verdicts(rows, "longer.linear", RULE)
+    usual, longer = sentence.values["parts"].items
+    assert usual.key == "longer.verdict.speeds"
+    assert (longer.key, longer.values["end"].key) == ("longer.end", f"longer.ends.{word}")
+    assert (longer.values["values"].items, longer.values["widths"].items) == (("0.16", "0.64"), ("16", "64"))
+    for language in LANGUAGES:
+        assert say(language, sentence)
+    _, told = longer_runs.table((rows, steps(rows))).rows
+    assert told[0].sentences[0].key == "longer.batches"
+    assert [one.key for one in told[4].note.items] == ["verdicts.hurts", f"longer.ends.{word}"]
     assert longer_runs.alike(rows, RULE) == ({"recall"} if word == "same" else set())
     assert longer_runs.alike(rows[~long], RULE) == set()
 
 
-def test_every_width_is_told_in_order():
-    (told,) = parts(longer_runs.tasks(verdicts(ADAM), "longer.linear", RULE))
-    assert told.key == "longer.task.speed"
-    assert told.values["values"].items == ("0.16", "0.64")
-    assert told.values["widths"].items == ("16", "64")
+def steps(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of training_summary.csv for all that was trained."""
+    rows = rows.drop_duplicates(["experiment", "scaling", "d_k"])[["experiment", "scaling", "d_k"]]
+    return rows.assign(steps=300, accuracy_low=0.25, accuracy_high=0.625)
+
+
+def cells(*experiments: tuple, **changes: str) -> list[tuple]:
+    rows = verdicts(*experiments, **changes)
+    return list(longer_runs.table((rows, steps(rows))).rows)
+
+
+def spelled(cell) -> tuple[str, tuple, list[str]]:
+    """Return the key of a cell, its values, and its verdicts."""
+    (told,) = cell.sentences
+    return told.key, told.values["values"].items, [one.key.removeprefix("verdicts.") for one in cell.note.items]
+
+
+def test_a_line_holds_every_width_in_order_with_its_verdict():
+    ((task, trained, widths, none, linear),) = cells(ADAM)
+    assert task.sentences[0].key == "longer.named"
+    assert (trained.text, widths.text.items) == ("300", ("16", "64"))
+    assert none == longer_runs.NONE
+    assert spelled(linear) == ("longer.cell.speed", ("0.16", "0.64"), ["same", "helps"])
+    # One word is enough where the widths agree.
+    ((*_, linear),) = cells(("a", "recall", "adam", {4: HURTS, 16: HURTS}))
+    assert spelled(linear)[2] == ["hurts"]
+    for language in LANGUAGES:
+        assert say(language, linear.sentences[0])
 
 
 def test_the_same_models_again_are_not_told_twice():
     again = ("recall_mirrored", "recall", "adam", {64: HURTS})
-    assert len(parts(longer_runs.tasks(verdicts(ADAM, again), "longer.linear", RULE))) == 1
+    assert len(cells(ADAM, again)) == 1
+    rows = verdicts(ADAM)
+    assert len(longer_runs.table((rows, steps(rows)), (rows, steps(rows))).rows) == 2
 
 
 def test_right_answers_are_told_where_they_decide_and_losses_of_text():
-    (told,) = parts(longer_runs.tasks(verdicts(SGD, accuracy=HURTS), "longer.linear", RULE))
-    assert told.key == "longer.task.accuracy"
-    assert (told.values["values"].items, told.values["references"].items) == (("50.0 %",), ("75.0 %",))
-    (told,) = parts(longer_runs.tasks(verdicts(PROSE), "longer.linear", RULE))
-    assert told.key == "longer.task.loss"
-    assert told.values["values"].items == ("−0.12",)
+    ((*_, linear),) = cells(SGD, accuracy=HURTS)
+    assert spelled(linear) == ("longer.cell.accuracy", ("50.0 % [25, 62]",), ["hurts"])
+    assert linear.sentences[0].values["references"].items == ("75.0 %",)
+    ((*_, linear),) = cells(PROSE)
+    assert spelled(linear) == ("longer.cell.loss", ("−0.12",), ["same"])
 
 
 def test_a_rule_that_was_not_trained_is_not_spoken_of():
     rows = verdicts(ADAM)
-    assert longer_runs.tasks(rows, "longer.linear", "none") is None
-    assert longer_runs.tasks(rows.assign(estimate=math.nan), "longer.linear", RULE) is None
-    assert longer_runs.halves(start_rate(ADAM=(HELPS, SAME)), RULE) is None
+    assert longer_runs.table((rows.assign(scaling="learnable"), steps(rows))).rows == ()
+    assert longer_runs.table((rows.assign(estimate=math.nan), steps(rows))).rows == ()
+    assert longer_runs.halves(start_rate(ADAM=(HELPS, SAME)), RULE) == ()
     assert longer_runs.rounding(summary()[:2]) is None
 
 
-def start_rate(accuracy: str = SAME, **alone: tuple[str, str]) -> pd.DataFrame:
-    """Rows of start_rate.csv; for each experiment what the start alone and the rate alone do to the steps."""
+def start_rate(accuracy: str = SAME, both: float = 0.25, **alone: tuple[str, str]) -> pd.DataFrame:
+    """Rows of start_rate.csv; for each experiment what the start alone and the rate alone do to the steps.
+
+    both: the steps with both, where the start alone takes 0.5; each within a fifth.
+    """
     rows = []
     for name, (start, rate) in alone.items():
-        for arm, ratio in (((False, False), None), ((True, False), 0.5), ((False, True), 0.75), ((True, True), 0.25)):
+        for arm, ratio in (((False, False), None), ((True, False), 0.5), ((False, True), 0.75), ((True, True), both)):
             verdict = {(True, False): start, (False, True): rate}.get(arm, accuracy)
             key = {"experiment": name, "task": "recall", "optimiser": name.lower(), "scaling": "none", "d_k": 64}
             key |= {"start": arm[0], "rate": arm[1], "estimate": ratio or 1.0}
+            key |= {"low": 0.8 * key["estimate"], "high": 1.2 * key["estimate"]}
             rows += [
                 key | {"measure": measure, "against_neither": ratio, "verdict_neither": verdict}
                 for measure in ("speed", "accuracy")
@@ -168,20 +183,17 @@ def start_rate(accuracy: str = SAME, **alone: tuple[str, str]) -> pd.DataFrame:
     ],
 )
 def test_one_half_does_the_work_only_where_it_does_everywhere(alone, word):
-    sentence = longer_runs.halves(start_rate(**alone), "none")
-    assert sentence.key == f"longer.halves.{word}"
-    short = longer_runs.halves(start_rate(**alone), "none", numbers_too=False)
-    assert (short.key, short.values) == (f"longer.half.{word}", {})
-    assert [one.values["start"] for one in parts(sentence)] == ["0.50"] * len(alone)
+    half, *together = longer_runs.halves(start_rate(**alone), "none")
+    assert (half.key, half.values) == (f"longer.half.{word}", {})
+    assert [one.key for one in together] == ["longer.together"] * (word == "start")
     for language in LANGUAGES:
-        assert say(language, sentence)
+        assert all(say(language, one) for one in (half, *together))
 
 
-def test_halves_are_told_in_right_answers_where_these_decide():
-    (told,) = parts(longer_runs.halves(start_rate(accuracy=HELPS, ADAM=(HELPS, SAME)), "none"))
-    assert told.key == "longer.arms.accuracy"
-    assert told.values["neither"] == "100.0 %"
-    assert told.values["both"] == "25.0 %"
+def test_both_halves_help_more_only_where_the_intervals_are_apart():
+    alone = {"ADAM": (HELPS, SAME)}
+    assert len(longer_runs.halves(start_rate(**alone, both=0.3), "none")) == 2
+    assert len(longer_runs.halves(start_rate(**alone, both=0.4), "none")) == 1
 
 
 def summary() -> pd.DataFrame:

@@ -9,11 +9,12 @@ import synthetic_alternatives
 import synthetic_planted
 import synthetic_results
 import synthetic_start
+import synthetic_vanishing
 
 from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report import contents
 from sqrtdk.report.setting import Setting
-from sqrtdk.report.tables import heads, moments
+from sqrtdk.report.tables import heads, moments, rows
 from sqrtdk.report.tables.cells import NONE, Cell, estimate, exact, signed
 from sqrtdk.report.tables.rows import GRADIENT_MEASURES, SATURATION_MEASURES, by_rule, contrast
 from sqrtdk.results.picking import pick
@@ -298,6 +299,36 @@ def test_ranges_of_quartiles_are_shown_for_those_whose_variance_has_no_exponent(
     assert float(cells["tail"].text.split("(")[0]) == pytest.approx(0.5, abs=0.05)
 
 
+def test_usual_widths_have_their_exact_and_their_measured_spread():
+    given = synthetic_results.moments(("gaussian",), (16, 64, 256))
+    table = moments.widths(given, "gaussian", 64)
+    assert [row[0].text for row in table.rows] == ["64", "256"]
+    assert [row[1].text for row in table.rows] == ["8", "16"]
+    row = given[given["d_k"] == 64].iloc[0]
+    measured = numbers.with_error(row["variance"] ** 0.5, row["variance_se"] / row["variance"] ** 0.5 / 2)
+    assert table.rows[0][2].text == measured
+
+
+def test_what_becomes_smaller_is_said_for_each_number_of_keys_and_width():
+    ratios = synthetic_vanishing.by_keys()["gradient_by_keys"]
+    table = rows.vanishing(ratios)
+    assert table.columns == ("n_keys", "width:16", "width:64", "width:256")
+    found = {row[0].text: [cell.word.removeprefix("tables.vanishing.") for cell in row[1:]] for row in table.rows}
+    # The median falls as e^−√(d_k/n) from 0.9 or √n, the root mean square stays there.
+    widths = (16, 64, 256)
+    assert found == {"3": ["both"] * 3} | {str(n): [_falls(n, d_k) for d_k in widths] for n in (16, 64, 1024)}
+    # An interval that reaches 1 is no smaller gradient.
+    unsure = ratios.assign(high=ratios["high"].mask(ratios["high"].notna(), 1.5))
+    assert {cell.word for row in rows.vanishing(unsure).rows for cell in row[1:]} == {
+        "tables.vanishing.rms",
+        "tables.vanishing.neither",
+    }
+
+
+def _falls(n: int, d_k: int) -> str:
+    return "median" if 1.1 * n**0.5 * math.exp(-math.sqrt(d_k / n)) < 1 else "neither"
+
+
 @pytest.mark.slow
 def test_report_has_its_tables_in_order():
     frames = measures() | {
@@ -311,9 +342,20 @@ def test_report_has_its_tables_in_order():
         **synthetic_start.frames(),
         **synthetic_planted.examples(),
         "alternatives": synthetic_alternatives.table(),
+        **synthetic_vanishing.by_keys(),
     }
     found = contents.result_tables(frames, EVERY, Setting("gaussian", 64, 64, "1/sqrt(d_k)", "none"))
-    order = ["contrast", "families", "ensembles", "variance_laws", "mean_laws", "saturation", "gradients"]
+    order = [
+        "widths",
+        "vanishing",
+        "contrast",
+        "families",
+        "ensembles",
+        "variance_laws",
+        "mean_laws",
+        "saturation",
+        "gradients",
+    ]
     order += ["three_numbers", "before_after", "tiny_gradients", "scale_rules", "mistakes", "normalisers"]
     order += ["linear_attention", "initialisation", "normalisation", "rounding", "real_heads"]
     order += ["audit", "audit_all"]

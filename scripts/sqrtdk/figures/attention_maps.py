@@ -93,7 +93,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
             look = style.scaling(rule)
             axes.set_ylabel(look.label, color=look.colour)
     bar = place(_LEFT, 0.48, style.WIDTH - _LEFT - _RIGHT - 0.1, 0.1)
-    heat.bar(figure, bar, _EDGES, "attention weight (dot: above 0.5)", _edge)
+    heat.bar(figure, bar, _EDGES, "attention weight, root scale (dot: above 0.5)", _edge)
     return figure
 
 
@@ -138,8 +138,13 @@ def _runs(marked: np.ndarray, x: float) -> Iterator[tuple[float, int]]:
 
 
 def _below(rows: pd.DataFrame) -> str:
-    """Spell the effective keys of the matrix."""
-    return f"{numbers.significant(rows['effective_keys'].mean(), 2)} effective keys"
+    """Spell the effective keys, of many draws where they are there, else of the matrix."""
+    return f"{numbers.significant(_keys(rows), 2)} effective keys"
+
+
+def _keys(rows: pd.DataFrame) -> float:
+    column = "mean_effective_keys" if rows["mean_effective_keys"].notna().all() else "effective_keys"
+    return float(rows[column].mean())
 
 
 def _edge(edge: float) -> str:
@@ -159,10 +164,8 @@ def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     Their numbers are means over many draws where these are there.
     """
     wide = table[table["d_k"] == table["d_k"].max()]
-    keys = wide.groupby("scaling")["mean_effective_keys"].mean()
-    if keys.isna().any():
-        keys = wide.groupby("scaling")["effective_keys"].mean()
-    if not {"none", "1/sqrt(d_k)"} <= set(keys.index):
+    keys = {rule: _keys(rows) for rule, rows in wide.groupby("scaling")}
+    if not {"none", "1/sqrt(d_k)"} <= keys.keys():
         return (Sentence("title"),)
     plain, scaled = (numbers.significant(keys[rule], 2) for rule in ("none", "1/sqrt(d_k)"))
     kind = "sharper" if keys["none"] < _ONE_KEY and keys["1/sqrt(d_k)"] > 2 * _ONE_KEY else "other"
@@ -177,13 +180,14 @@ def _n_keys(table: pd.DataFrame) -> str:
 def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:
     values = {"n_queries": numbers.count(table["query"].max()), "n_keys": _n_keys(table)}
     block = Sentence("caption.block", values | {"seed": str(table["seed"].iloc[0])})
-    return (block, Sentence("caption.means")) if table["mean_effective_keys"].notna().any() else (block,)
+    means = table["mean_effective_keys"].notna().all()
+    return block, Sentence(f"caption.{'means' if means else 'own'}")
 
 
 def _alt(table: pd.DataFrame) -> Sentence:
     sizes: dict[str, list[tuple[int, float]]] = {}
     for rule, d_k, rows in _matrices(table):
-        sizes.setdefault(rule, []).append((d_k, rows["effective_keys"].mean()))
+        sizes.setdefault(rule, []).append((d_k, _keys(rows)))
     moves = []
     for rule, ends in sizes.items():
         (low, first), (high, last) = ((numbers.count(d), numbers.significant(x, 2)) for d, x in (ends[0], ends[-1]))

@@ -71,7 +71,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         for rule in rules:
             _curve(axes, cells[cells["scaling"] == rule], style.scaling(rule))
         _energies(axes, [(rule, _statistic(statistics, rule, n, d_k, "top_tenth_energy")) for rule in rules])
-        axes.set_title(f"dₖ = {d_k}, {n} keys: share of queries with less")
+        axes.set_title(f"dₖ = {d_k}: share of queries with a smaller gradient")
     grid[-1].set_xlabel("size of one query’s gradient (of the logits)")
     return figure
 
@@ -98,7 +98,7 @@ def _energies(axes: Axes, energies: list[tuple[str, pd.Series | None]]) -> None:
     lines = [(rule, row) for rule, row in energies if row is not None and row["estimate"] == row["estimate"]]
     shown = lines or [(rule, None) for rule, _ in energies]
     if lines:
-        axes.text(0.03, 0.95, "the top tenth holds", transform=axes.transAxes, va="center")
+        axes.text(0.03, 0.95, "of the squares, the top tenth of queries has", transform=axes.transAxes, va="center")
     for position, (rule, row) in enumerate(shown):
         look, height = style.scaling(rule), 0.82 - 0.12 * position
         text = look.label if row is None else f"{numbers.percent(row['estimate'], 0)}: {look.label}"

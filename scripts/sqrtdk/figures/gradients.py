@@ -41,7 +41,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a panel for the median and one for the root mean square, with a look for each number of keys."""
     looks = style.sequence(sorted(selection.order(table["n_keys"])))
-    figure, grid = layout.stack([165] * len(_QUANTITIES), left=52, right=70, top=26, gap=46)
+    figure, grid = layout.stack([165] * len(_QUANTITIES), left=52, right=86, top=26, gap=46)
     for axes, (quantity, title) in zip(grid, _QUANTITIES.items(), strict=True):
         axes.set_yscale("log")
         rows = table[table["quantity"] == quantity]
@@ -58,7 +58,8 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         last = rows.loc[rows.groupby("d_k")["n_keys"].transform("nunique") == rows["n_keys"].nunique(), "d_k"].max()
         places = rows[rows["d_k"] == last]
         named = zip(places["ratio"], places["n_keys"], strict=True)
-        layout.at_ends(axes, [(ratio, f"n = {n}", looks[n].colour) for ratio, n in named])
+        layout.at_ends(axes, [(ratio, f"{n} keys", looks[n].colour) for ratio, n in named])
+        axes.text(0.02, _HIGHEST / 8, "above 1: larger without", transform=axes.get_yaxis_transform())
     return figure
 
 
@@ -77,18 +78,17 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     alt = Sentence("alt", {"d_k": numbers.count(d_k), "parts": Listing(tuple(sizes), "semicolon")})
     reading = (Sentence("reading.sizes", {"d_k": numbers.count(d_k), "parts": Listing(tuple(sizes), "semicolon")}),)
     words = (Sentence("caption", values),), (alt,), (*reading, *crossings), (Sentence("caveat"),)
-    return Description(*words, _title(frames["gradient_by_keys"], d_k))
+    return Description(*words, _title(frames["key_crossovers"]))
 
 
-def _title(table: pd.DataFrame, d_k: int) -> tuple[Sentence, ...]:
-    """Say over which numbers of keys the gradient of the median query is smaller without the scale, at one width."""
-    rows = table[(table["measure"] == _SHOWN) & (table["quantity"] == "median") & (table["d_k"] == d_k)]
-    rows = rows[rows["n_keys"].isin(_N_KEYS) & rows["ratio"].notna()].sort_values("n_keys")
-    vanishes = speaking.counts(rows.loc[rows["ratio"] < 1, "n_keys"])
-    others = speaking.counts(rows.loc[rows["ratio"] >= 1, "n_keys"])
-    kind = "some" if vanishes.items and others.items else "all" if vanishes.items else "none"
-    values = {"d_k": numbers.count(d_k), "vanishes": vanishes, "others": others}
-    return (Sentence(f"finding.{kind}", values),) if len(rows) else (Sentence("title"),)
+def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
+    """Say from which width on the gradient of the median query is smaller without the scale, over few and many keys."""
+    rows = table[(table["measure"] == _SHOWN) & (table["quantity"] == "median") & table["n_keys"].isin(_N_KEYS)]
+    rows = rows[rows["d_k_star"].notna()].sort_values("n_keys")
+    values: dict[str, object] = {}
+    for name, (_, row) in zip(("few", "many"), rows.iloc[[0, -1]].iterrows() if len(rows) > 1 else (), strict=False):
+        values |= {name: numbers.count(row["n_keys"]), f"{name}_d_k": numbers.significant(row["d_k_star"], 2)}
+    return (Sentence("finding", values),) if values else (Sentence("title"),)
 
 
 def _sizes(table: pd.DataFrame, measure: str, d_k: int) -> Sentence:

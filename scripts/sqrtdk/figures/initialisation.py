@@ -22,7 +22,7 @@ PLACE = "article/start"
 INPUTS = ("initialisation",)
 
 _GROUPS = ("weights", "inputs", "heads")
-_SHOWN = {"weights": "initial weights, q·k / √dₖ", "heads": "normalised queries and keys"}
+_SHOWN = {"weights": "initial weights, q·k / √dₖ", "heads": "normalised queries and keys (g: multiplier)"}
 _ROW = 19
 """Points for a layer's row."""
 _NEAR = 1.1
@@ -67,6 +67,9 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     grid[-1].set_xlabel("standard deviation of the logits")
     if len(widths) > 1:
         keys = [panels.key(look, line=False, label=f"dₖ = {width}") for width, look in widths.items()]
+        grid[0].annotate(
+            keys[0].get_label(), (1, 1), (6, 10), "axes fraction", "offset points", ha="left", annotation_clip=False
+        )
         grid[-1].legend(handles=keys, loc="lower left", handlelength=0.8, handletextpad=0.4)
     return figure
 
@@ -114,9 +117,10 @@ def _draw_row(axes: Axes, place: int, cells: list[dict[str, Any]], widths: dict[
 
 
 def _number_column(axes: Axes, rows: dict[str, list[dict[str, Any]]]) -> None:
-    """Write the standard deviation of the narrowest head at the right edge."""
+    """Write the standard deviation of the narrowest head at the right edge: the exact one where it is known."""
     twin = axes.secondary_yaxis("right")
-    twin.set_yticks(range(len(rows)), [numbers.significant(cells[0]["estimate"], 2) for cells in rows.values()])
+    exact = (cells[0]["exact"] if cells[0]["exact"] > 0 else cells[0]["estimate"] for cells in rows.values())
+    twin.set_yticks(range(len(rows)), [f"{float(numbers.significant(value, 3)):g}" for value in exact])
     twin.tick_params(axis="y", length=0)
     twin.spines["right"].set_visible(False)
 
@@ -149,7 +153,11 @@ def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     near = sum(map(_near, cells))
     sizes = {name: numbers.significant(pick(c["estimate"] for c in cells), 2) for name, pick in _ENDS}
     kind = "all" if near == len(cells) else "some"
-    return (Sentence(f"finding.{kind}", sizes | {"near": numbers.count(near), "all": numbers.count(len(cells))}),)
+    values = sizes | {"near": numbers.count(near), "all": numbers.count(len(cells))}
+    heads = _rows(table[table["group"] == "heads"])
+    near = sum(all(map(_near, cells)) for cells in heads.values())
+    told = {"near": numbers.count(near), "all": numbers.count(len(heads))}
+    return Sentence(f"finding.{kind}", values), *([Sentence("finding.heads", told)] if heads else [])
 
 
 _ENDS = (("low", min), ("high", max))

@@ -98,7 +98,7 @@ def log_ticks(axes: Axes) -> None:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         ticks = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
-        if len(ticks) > 3:
+        if len(ticks) > 2:
             break
     else:
         from matplotlib.ticker import MaxNLocator

@@ -73,6 +73,10 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     axes.xaxis.set_major_formatter(panels.tick_text)
     axes.minorticks_off()
     axes.set_xlabel("keys, n")
+    if "none" in set(table["scaling"]):
+        look = style.scaling("none")
+        said, place = "but one key wins\nwithout a match, too", {"ha": "right", "va": "top"}
+        axes.text(0.99, 0.9, said, transform=axes.transAxes, color=look.colour, **place)
     axes.set_title(f"weight of the one matching key, dₖ = {int(table['d_k'].iloc[0])}")
     layout.at_ends(axes, ends)
     return figure

@@ -29,6 +29,8 @@ _SHOWN, _RATIO, _SINKLESS = "within_row_logit_std", "independence_ratio", "sinkl
 _QUANTITIES = (_SHOWN, _RATIO, _SINKLESS)
 _APART = 0.8
 """How much farther apart the layers of two models stand than those of one."""
+_SHORT = {"small Llama": "own Llama", "small Qwen3": "own Qwen3"}
+"""Models that this project trained, as there is room for their names."""
 _BAND = (0.9, 1.1)
 """What counts as the standard deviation that the scale was made for."""
 
@@ -74,7 +76,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
             median, first - 0.45, last + 0.45, color=looks[model].colour, linewidth=1.6, zorder=1, label="_medians"
         )
     _limits(axes, table)
-    axes.set_title("standard deviation of the scaled logits")
+    axes.set_title("standard deviation of the scaled logits (lines: medians)")
     axes.grid(axis="x", visible=False)
     _label_extremes(axes, table, groups)
     _layer_axis(axes, groups, table)
@@ -129,7 +131,16 @@ def _label_extremes(axes: Axes, table: pd.DataFrame, groups: Mapping[tuple[str, 
         place = groups[head["dump"], head["layer"]]
         x, first = _places(layer, place)[list(layer.index).index(row)], place < max(groups.values()) / 2
         side = {"ha": "left" if first else "right"}
-        layout.says(axes, x, head[_SHOWN], f"head {head['head']}", style.INK, 7 if first else -7, 0, **side)
+        layout.says(
+            axes,
+            x,
+            head[_SHOWN],
+            f"layer {head['layer']}, head {head['head']}",
+            style.INK,
+            7 if first else -7,
+            0,
+            **side,
+        )
 
 
 def _layer_axis(axes: Axes, groups: Mapping[tuple[str, int], float], table: pd.DataFrame) -> None:
@@ -142,8 +153,13 @@ def _layer_axis(axes: Axes, groups: Mapping[tuple[str, int], float], table: pd.D
             ticks[place] = str(layer)
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.tick_params(axis="x", length=0)
+    axes.annotate(
+        "layer", (0, 0), (-4, -4), "axes fraction", "offset points", ha="right", va="top", annotation_clip=False
+    )
     for model, (first, last) in _spans(table, groups).items():
-        text = re.sub("[ -]", "\n", panels.short(model, 30), count=1)
+        text = re.sub("[ -]", "\n", panels.short(_SHORT.get(model, model), 30), count=1)
+        inputs = table.loc[table["model"] == model, "dump"].nunique()
+        text += f"\n{inputs} inputs" if inputs > 1 else ""
         at = {"xy": ((first + last) / 2, 0), "xycoords": axes.get_xaxis_transform(), "xytext": (0, -20)}
         axes.annotate(text, textcoords="offset points", ha="center", va="top", annotation_clip=False, **at)
 
@@ -152,7 +168,7 @@ def _layer_axis(axes: Axes, groups: Mapping[tuple[str, int], float], table: pd.D
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     reading = (*_spread(table), *_by_model(table), *_independence(table))
-    return Description((_caption(table),), (_alt(table),), reading, (Sentence("caveat"),), _title(table))
+    return Description(tuple(_caption(table)), (_alt(table),), reading, (Sentence("caveat"),), _title(table))
 
 
 def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
@@ -171,7 +187,7 @@ def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     return (Sentence(f"finding.{kind}", values | heads),)
 
 
-def _caption(table: pd.DataFrame) -> Sentence:
+def _caption(table: pd.DataFrame) -> Iterator[Sentence]:
     parts = []
     for _, heads in table.groupby("dump", sort=False):
         first = heads.iloc[0]
@@ -185,7 +201,9 @@ def _caption(table: pd.DataFrame) -> Sentence:
             "rule": style.scaling_words(scaling).removeprefix("with "),
         }
         parts.append(Sentence(f"caption.{'unscaled' if scaling == 'none' else 'scaled'}", values))
-    return Sentence("caption.all", {"dumps": Listing(tuple(parts))})
+    yield Sentence("caption.all", {"dumps": Listing(tuple(parts))})
+    if set(table["model"]) & _SHORT.keys():
+        yield Sentence("caption.own")
 
 
 def _read(row: Mapping[str, Any]) -> object:

@@ -60,7 +60,8 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         axes.set_ylim(0, 1.04 if measure == "max_weight" else 1.04 * n)
         axes.set_yticks([0, 0.5, 1] if measure == "max_weight" else [0, n / 4, n / 2, 3 * n / 4, n])
         axes.yaxis.set_major_formatter(panels.tick_text)
-        axes.set_title(_TITLES[measure].format(n=n))
+        dotted = " (dotted: exact)" if measure == measures[0] and cells["theory"].notna().any() else ""
+        axes.set_title(_TITLES[measure].format(n=n) + dotted)
         layout.at_ends(axes, ends)
     return figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqrtdk.figures import layout, panels, saving, speaking, style, training_words
@@ -26,7 +26,7 @@ INPUTS = ("training_curves",)
 _MOST, _WANTED = 3, 64
 """Experiments, each of another task, and the width that are shown."""
 MARGIN = MEASURES["loss"].margin
-_PLAIN, _SCALED = "none", "1/sqrt(d_k)"
+_PLAIN, _SCALED, _LINEAR = "none", "1/sqrt(d_k)", "1/d_k"
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -60,7 +60,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         axes.minorticks_off()
         axes.set_title(f"{_short(rows)}: final loss, dₖ = {rows['d_k'].iloc[0]}")
         layout.at_ends(axes, ends)
-    grid[-1].set_xlabel("learning rate")
+    grid[-1].set_xlabel("learning rate (ring: best; hollow: some runs guess)")
     return figure
 
 
@@ -101,8 +101,9 @@ def _draw_rule(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
         return
     axes.plot(rows["learning_rate"], rows["loss"], color=look.colour, linestyle=look.dash, linewidth=1.4, label="_line")
     best = _best(rows)
-    ring = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "markeredgewidth": 1.3, "linestyle": "none"}
-    axes.plot([best["learning_rate"]], [best["loss"]], color=look.colour, label="_best", **ring)
+    if best["n_guessing"] == 0:
+        ring = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "markeredgewidth": 1.3, "linestyle": "none"}
+        axes.plot([best["learning_rate"]], [best["loss"]], color=look.colour, label="_best", **ring)
     failed = rows["n_guessing"] > 0
     for part, hollow in ((rows[~failed], False), (rows[failed], True)):
         if len(part):
@@ -130,17 +131,30 @@ def _title(groups: list[pd.DataFrame]) -> tuple[Sentence, ...]:
         plain, scaled = (rows[rows["scaling"] == rule] for rule in (_PLAIN, _SCALED))
         if len(plain) and len(scaled):
             found.setdefault(_verdict(_best(plain), _best(scaled)), []).append(training_words.task(rows))
-    if len(found) == 1:
-        ((verdict, tasks),) = found.items()
-        return (Sentence(f"finding.{verdict}", {"tasks": Listing(tuple(tasks))}),)
     if not found:
         return (Sentence("title"),)
+    if len(found) == 1:
+        ((verdict, tasks),) = found.items()
+        return Sentence(f"finding.{verdict}", {"tasks": Listing(tuple(tasks))}), *_linear(groups)
     parts = tuple(
         Sentence(f"finding.of.{verdict}", {"tasks": Listing(tuple(found[verdict]))})
         for verdict in ("worse", "level", "better")
         if verdict in found
     )
-    return (Sentence("finding.mixed", {"parts": Listing(parts, "semicolon")}),)
+    return Sentence("finding.mixed", {"parts": Listing(parts, "semicolon")}), *_linear(groups)
+
+
+def _linear(groups: list[pd.DataFrame]) -> Iterator[Sentence]:
+    """Say how 1/d_k ends against 1/√d_k at their best rates, where every task has both."""
+    pairs = [[rows[rows["scaling"] == rule] for rule in (_LINEAR, _SCALED)] for rows in groups]
+    if not all(len(part) for pair in pairs for part in pair):
+        return
+    ends = [(_best(linear), _best(root)) for linear, root in pairs]
+    found = {_verdict(*pair) for pair in ends}
+    word = found.pop() if len(found) == 1 else "mixed"
+    if word == "level" and all(linear["loss"] < root["loss"] for linear, root in ends):
+        word = "lower"
+    yield Sentence(f"finding.linear.{word}", {"margin": f"{MARGIN:g}"})
 
 
 def _verdict(plain: pd.Series, scaled: pd.Series) -> str:

@@ -23,9 +23,9 @@ INPUTS = ("start_rate",)
 _WANTED = 64
 _PLAIN = "none"
 _HALVES = {
-    (False, False): ("neither", "neither"),
-    (False, True): ("rate", "rate alone"),
-    (True, False): ("start", "start alone"),
+    (False, False): ("neither", "unchanged"),
+    (False, True): ("rate", "smaller rate"),
+    (True, False): ("start", "smaller start"),
     (True, True): ("both", "both"),
 }
 """Whether the start, and whether the rate, of W_q and W_k follows the scale: key and words in the figure."""
@@ -46,6 +46,8 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 @saving.styled(data, "No halves of the scale were trained.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw a row for each way of training and a dot for each rule, on a log axis of steps."""
+    from sqrtdk.training.tasks import TASKS
+
     figure, (axes,) = layout.stack([112], left=96, right=14, top=46, bottom=46)
     axes.set_xscale("log")
     looks = training_words.looks(style.scalings(table["scaling"]))
@@ -61,10 +63,13 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     axes.set_ylim(len(_HALVES) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     _steps(axes, table)
-    axes.set_xlabel("steps to a fixed loss")
+    axes.set_xlabel(f"steps to a loss of {TASKS[table['task'].iloc[0]].target:g}")
+    same = table[(table["scaling"] == _PLAIN) & table["start"] & table["rate"]]
+    for row in same.itertuples() if len(looks) > 1 else ():
+        layout.says(axes, row.high, 3, "= scaled, unchanged", looks[_PLAIN].colour, 6, 0)
     handles = [panels.key(look, line=False) for look in looks.values()]
     figure.legend(handles=handles, loc="upper left", ncols=len(looks), handlelength=1, columnspacing=1)
-    axes.set_title(panels.short(f"{training_words.label(table)}, dₖ = {table['d_k'].iloc[0]}", 44))
+    axes.set_title(panels.short(f"{training_words.label(table)}, dₖ = {table['d_k'].iloc[0]}: W_q and W_k", 44))
     return figure
 
 

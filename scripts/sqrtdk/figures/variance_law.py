@@ -99,8 +99,9 @@ def _draw_law(axes: Axes, table: pd.DataFrame, looks: dict[str, style.Look], fla
     for name in [*flat[:1], *(name for name in looks if name not in flat)]:
         cells = table[(table["ensemble"] == name) & table["variance"].notna()].sort_values("d_k")
         if len(cells):
-            names = [style.ensemble_label(one) for one in (flat if name in flat else [name])]
-            _label(axes, cells, panels.short(", ".join(names), 34), looks[name].colour, name in flat)
+            several = name in flat and len(flat) > 1
+            text = f"{len(flat)} distributions" if several else panels.short(style.ensemble_label(name), 34)
+            _label(axes, cells, text, style.INK if several else looks[name].colour, name in flat)
 
 
 def _label(axes: Axes, cells: pd.DataFrame, names: str, colour: str, flat: bool) -> None:
@@ -133,9 +134,14 @@ def _draw_flat(axes: Axes, table: pd.DataFrame, looks: dict[str, style.Look]) ->
     first = table[table["ensemble"] == names[0]]
     panels.theory(axes, first["d_k"], first["exact"] / first["d_k"], style.Look("", style.INK, "", style.SOLID), 0.9)
     panels.d_k_axis(axes, table["d_k"])
+    low, high = axes.get_ylim()
+    # Room for the key.
+    axes.set_ylim(low, high + 0.3 * (high - low))
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(panels.tick_text)
     axes.set_title("variance / dₖ of those ∝ dₖ")
+    keys = [panels.key(looks[name], line=False) for name in names]
+    axes.legend(handles=keys, loc="upper left", ncols=len(keys), handlelength=0.8, handletextpad=0.4, columnspacing=1.2)
 
 
 @speaking.described(data)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from sqrtdk.config.rules import specification
 from sqrtdk.figures.catalogue import TOPICS
-from sqrtdk.report import key_numbers, ledger
+from sqrtdk.report import key_numbers, ledger, longer_runs
 from sqrtdk.report.article import practice
 from sqrtdk.report.comparing import DISTINCT
 from sqrtdk.report.facts import Facts
@@ -18,6 +18,12 @@ from sqrtdk.sampling import blocks, ensembles, laws
 from sqrtdk.theory import energy_grid
 from sqrtdk.words import numbers
 
+ARTICLE: dict[str, tuple[str, ...]] = {
+    "scores": ("widths",),
+    "gradients": ("vanishing",),
+    "training": ("other_factors",),
+}
+"""Tables of each chapter of the article, in their order."""
 ATLAS: dict[str, tuple[str, ...]] = {
     "scores": ("families", "ensembles", "variance_laws", "spread_laws", "mean_laws"),
     "attention": ("contrast", "saturation", "three_numbers", "before_after"),
@@ -28,7 +34,12 @@ ATLAS: dict[str, tuple[str, ...]] = {
     "heads": ("audit", "real_heads", "audit_all"),
 }
 """Tables of each topic of the atlas, in their order."""
-ORDER = ("practice", "mistakes", *(key for keys in ATLAS.values() for key in keys), "claims", "claim_checks")
+ORDER = (
+    *(key for keys in ARTICLE.values() for key in keys),
+    *("practice", "mistakes"),
+    *(key for keys in ATLAS.values() for key in keys),
+    *("claims", "claim_checks"),
+)
 """All tables in the order in which they stand on the page."""
 
 
@@ -59,11 +70,13 @@ def report_tables(
     `longer` are the tables of the longer training run that comes with the project, `quoted` the numbers of the run.
     """
     specs, at = specifications(configuration), setting(frames, configuration)
+    trained = ((run["training_verdicts"], run["training_summary"]) for run in (frames, longer) if run)
     found: tuple[Table | ledger.Ledger, ...] = (
         practice.practice(frames, longer, at, quoted),
         ledger.ledger(frames["claims"], language),
         ledger.checks(frames["claim_checks"]),
         *result_tables(frames, specs, at),
+        longer_runs.table(*trained),
         *training.report_tables(frames, longer),
     )
     return {table.key: table for table in sorted(found, key=lambda table: ORDER.index(table.key)) if table.rows}
@@ -74,6 +87,8 @@ def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict[str, An
     members = {name: ensembles.build(spec) for name, spec in specs.items()}
     ranges, power = moments.refused(frames), ("power", "exponent")
     return (
+        moments.widths(frames["moments"], at.ensemble, at.n_keys),
+        rows.vanishing(frames["gradient_by_keys"]),
         rows.contrast(frames, at.ensemble, at.d_k, at.n_keys),
         moments.families(frames["moments"], specs, members, at.d_k),
         moments.ensembles(frames["moments"], at.d_k),

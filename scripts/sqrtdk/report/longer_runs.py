@@ -5,9 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report.setting import WANTED_D_K
-from sqrtdk.report.trained import TEXT, optimiser, task
-from sqrtdk.results.grid import nearest
+from sqrtdk.report.tables.cells import NONE, Cell, Table
+from sqrtdk.report.trained import TEXT, WORDS, optimiser, task
 from sqrtdk.results.picking import at, find
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -18,31 +17,55 @@ LONG = "_long"
 """End of the name of an experiment that trains the models of another for longer, in larger batches."""
 IN_TIME = {"hurts": "slows", "helps": "speeds"}
 """What verdicts are called where it is the steps that decide, and not what they lead to."""
-ARMS = {"neither": (False, False), "start": (True, False), "rate": (False, True), "both": (True, True)}
+OTHERS = ("none", "1/d_k")
+"""Rules that are held against 1/√d_k."""
 
 
-def tasks(verdicts: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
-    """Say what a rule does against 1/√d_k in each task with each optimiser, over the widths; None where it did not run.
+def table(*runs: tuple[pd.DataFrame, pd.DataFrame]) -> Table:
+    """Return what becomes of each task with each optimiser without the factor and with 1/d_k, against 1/√d_k.
 
-    verdicts: training_verdicts.csv. key: of the words, which have `changes` for a sign that changes, and `alike`.
+    runs: training_verdicts.csv and training_summary.csv of each.
     """
-    told, found = [], set()
-    for rows in _each(verdicts[(verdicts["scaling"] == scaling) & verdicts["estimate"].notna()]):
-        measure = _measure(rows)
-        here = rows[rows["comparison"] == measure].sort_values("d_k")
-        found |= set(here["verdict"])
-        told.append(Sentence(f"longer.task.{measure}", _named(here) | _measured(here, measure)))
-    told += _ends(verdicts, scaling)
-    if not told:
-        return None
-    word = "changes" if {"hurts", "helps"} <= found else "alike"
-    return Sentence(f"{key}.{word}", {"tasks": Listing(tuple(told), "semicolon")})
+    rows = []
+    for verdicts, summary in runs:
+        verdicts = verdicts[verdicts["scaling"].isin(OTHERS) & verdicts["estimate"].notna()]
+        names = [one["experiment"].iloc[0] for one in _each(verdicts)]
+        names += verdicts.loc[verdicts["experiment"].str.endswith(LONG), "experiment"].unique().tolist()
+        for name in names:
+            here = at(verdicts, experiment=name).sort_values("d_k")
+            steps = [Cell(numbers.count(steps), number=True) for steps in at(summary, experiment=name)["steps"][:1]]
+            named = _named(here)
+            cells = (_cell(at(here, scaling=rule), summary) for rule in OTHERS)
+            rows.append(
+                (
+                    Cell(sentences=(Sentence(f"longer.{'batches' if name.endswith(LONG) else 'named'}", named),)),
+                    *(steps or [NONE]),
+                    Cell(Listing(tuple(map(str, sorted(set(here["d_k"])))), "comma"), number=True),
+                    *cells,
+                )
+            )
+    return Table("other_factors", ("task", "steps", "d_k", "none", "linear"), tuple(rows))
 
 
-def verdicts(rows: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
+def _cell(rows: pd.DataFrame, summary: pd.DataFrame) -> Cell:
+    """Spell the measure of a rule that tells most, width by width, and below it the verdicts."""
+    if rows.empty:
+        return NONE
+    longer = rows["experiment"].iloc[0].endswith(LONG)
+    measure = "speed" if longer else _measure(rows)
+    here = at(rows, comparison=measure)
+    seen = dict.fromkeys(here["verdict"]) if here["verdict"].nunique() == 1 else here["verdict"]
+    words = [Sentence(f"verdicts.{WORDS[one]}") for one in seen]
+    words += [Sentence(f"longer.ends.{_end(rows)}")] if longer else []
+    told = Sentence(f"longer.cell.{measure}", _measured(here, measure, summary))
+    return Cell(sentences=(told,), note=Listing(tuple(words), "comma"), note_word="tables.literal")
+
+
+def verdicts(rows: pd.DataFrame, key: str, scaling: str, brief: bool = False) -> Sentence | None:
     """Say which tasks and optimisers a rule hurts, helps or leaves alone against 1/√d_k; None where it did not run.
 
     rows: training_verdicts.csv. key: of the words, which have `turns` for a sign that changes, and `verdicts`.
+    brief: say of a sign that changes no more than that.
     """
     groups: dict[str, list[Sentence]] = {}
     for experiment in _each(rows[(rows["scaling"] == scaling) & rows["estimate"].notna()]):
@@ -55,6 +78,8 @@ def verdicts(rows: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
     if not parts:
         return None
     turns = "turns" in groups or all(groups.keys() & {word, in_time} for word, in_time in IN_TIME.items())
+    if turns and brief:
+        return Sentence(f"{key}.brief")
     word = "turns" if turns else "verdicts"
     return Sentence(f"{key}.{word}", {"parts": Listing(tuple(parts), "semicolon")})
 
@@ -67,13 +92,14 @@ def alike(rows: pd.DataFrame, scaling: str) -> set[str]:
     return {str(here["task"].iloc[0]) for here in _longer(rows, scaling) if _end(here) == "same"}
 
 
-def halves(start_rate: pd.DataFrame, scaling: str, numbers_too: bool = True) -> Sentence | None:
-    """Say which half of a repair does the work in each task with each optimiser, at the width nearest to 64.
+def halves(start_rate: pd.DataFrame, scaling: str) -> tuple[Sentence, ...]:
+    """Say which half of a repair helps alone, and where both help more than the start alone; nothing without any.
 
     start_rate: start_rate.csv. One half does it where it alone helps at every width of every task, and the other not.
     """
-    rows, told = start_rate[start_rate["scaling"] == scaling], []
+    rows = start_rate[start_rate["scaling"] == scaling]
     helps: dict[str, list[bool]] = {"start": [], "rate": []}
+    more = []
     for experiment in _each(rows):
         right = at(experiment, measure="accuracy", start=True, rate=True)
         measure = "accuracy" if (right["verdict_neither"] == "helps").any() else "speed"
@@ -81,16 +107,16 @@ def halves(start_rate: pd.DataFrame, scaling: str, numbers_too: bool = True) -> 
         for half, seen in helps.items():
             alone = at(here, start=half == "start", rate=half == "rate")
             seen.append(bool((alone["verdict_neither"] == "helps").all()))
-        here = here[here["d_k"] == nearest(here["d_k"], WANTED_D_K)]
-        told.append(Sentence(f"longer.arms.{measure}", _named(here) | _arms(here, measure)))
-    if not told:
-        return None
+        steps = at(experiment, measure="speed", start=True).pivot(index="d_k", columns="rate", values=["low", "high"])
+        if (steps["high", True] < steps["low", False]).any():
+            more.append(Sentence("longer.named", _named(here)))
+    if not helps["start"]:
+        return ()
     does = {half for half, seen in helps.items() if all(seen)}
     alone = len(does) == 1 and not any(any(seen) for half, seen in helps.items() if half not in does)
     word = does.pop() if alone else "depends"
-    if not numbers_too:
-        return Sentence(f"longer.half.{word}")
-    return Sentence(f"longer.halves.{word}", {"tasks": Listing(tuple(told), "semicolon")})
+    together = (Sentence("longer.together", {"tasks": Listing(tuple(more))}),) if more and word == "start" else ()
+    return Sentence(f"longer.half.{word}"), *together
 
 
 def rounding(summary: pd.DataFrame) -> Sentence | None:
@@ -165,16 +191,18 @@ def _measure(rows: pd.DataFrame) -> str:
     return "accuracy" if right.isin(("hurts", "helps")).any() else "speed"
 
 
-def _measured(rows: pd.DataFrame, measure: str) -> dict[str, object]:
-    if measure == "accuracy":
-        columns = {"values": "value", "references": "reference_value"}
-        return {name: Listing(tuple(map(numbers.percent, rows[column]))) for name, column in columns.items()}
-    spelled = (numbers.significant(value, 2).replace("-", "−") for value in rows["estimate"])
-    return {"values": Listing(tuple(spelled))}
+def _measured(rows: pd.DataFrame, measure: str, summary: pd.DataFrame | None = None) -> dict[str, object]:
+    """Spell a measure at every width; of right answers those of 1/√d_k too, with the intervals of `summary`."""
+    if measure != "accuracy":
+        spelled = (numbers.significant(value, 2).replace("-", "−") for value in rows["estimate"])
+        return {"values": Listing(tuple(spelled), "comma")}
+    return {
+        "values": Listing(tuple(_right(row, row["scaling"], summary) for row in rows.to_dict("records")), "comma"),
+        "references": Listing(tuple(map(numbers.percent, rows["reference_value"])), "comma"),
+    }
 
 
-def _arms(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
-    arms = {name: at(rows, start=start, rate=rate).iloc[0] for name, (start, rate) in ARMS.items()}
-    if measure == "accuracy":
-        return {name: numbers.percent(row["estimate"]) for name, row in arms.items()}
-    return {name: numbers.significant(row["against_neither"], 2) for name, row in arms.items() if name != "neither"}
+def _right(row: dict[str, Any], scaling: str, summary: pd.DataFrame | None) -> str:
+    known = None if summary is None else find(summary, experiment=row["experiment"], scaling=scaling, d_k=row["d_k"])
+    ends = "" if known is None else numbers.interval(100 * known["accuracy_low"], 100 * known["accuracy_high"])
+    return f"{numbers.percent(row['value'])} {ends}".strip()

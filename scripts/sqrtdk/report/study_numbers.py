@@ -133,7 +133,7 @@ def _experiment(rows: pd.DataFrame, summary: pd.DataFrame, headline: bool) -> It
     )
     here = summary[summary["d_k"] == d_k].to_dict("records")
     for row, (word, column, suffix, unit) in itertools.product(here, words):
-        ends = ("loss", "loss_low", "loss_high") if column == "loss" else (column,)
+        ends = (column,) if column == "steps" else (column, f"{column}_low", f"{column}_high")
         told = said(f"training.{word}", rule=row["scaling"], **row)
         name = training_name(row["experiment"], row["scaling"], row["d_k"]) + suffix
         yield cell(name, row, keys[:3], ends, told, "training_summary.csv", n=int(row["n_seeds"]), unit=unit)

@@ -70,7 +70,9 @@ def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
     decided = right["verdict"] in DECIDED
     solved = min(right["value"], right["reference_value"]) >= SOLVED
     if not decided and speed and speed["reached"] == 1 and (solved or speed["verdict"] in DECIDED):
-        return Sentence("article.trained.speed", {"times": numbers.significant(speed["estimate"], 2)})
+        ends = {rows[name]["verdict"] for name in ("loss", "accuracy") if name in rows}
+        word = "alike" if ends == {"no difference"} else "open" if ends <= {"no difference", "undecided"} else "only"
+        return Sentence(f"article.trained.speed.{word}", {"times": numbers.significant(speed["estimate"], 2)})
     return Sentence("article.trained.right", {name: numbers.share(right[column]) for name, column in _COLUMNS.items()})
 
 

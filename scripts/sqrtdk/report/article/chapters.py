@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from sqrtdk.claims.thresholds import VANISHING
 from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report import longer_runs, trained
 from sqrtdk.report.article.points import Point, models, near_one
@@ -16,7 +17,7 @@ from sqrtdk.report.setting import WANTED_SCALING, Setting
 from sqrtdk.report.study_numbers import training_name
 from sqrtdk.report.tables.cells import missing
 from sqrtdk.report.tables.moments import logit_std
-from sqrtdk.results.picking import pick
+from sqrtdk.results.picking import at, pick
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -40,17 +41,15 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "attention.card": ("larger", "level", "smaller", "one_rule"),
     "gradients.finding": ("gather", "typical", "vanish", "total", "level", "grow", "one_rule"),
     "gradients.card": ("gather", "typical", "vanish", "total", "level", "grow", "one_rule"),
-    "gradients.width": ("crosses", "never"),
-    "gradients.few": ("crosses", "never"),
     "factor.finding": ("root", "other", "missing"),
     "factor.start": ("uniform", "spread"),
-    "factor.mup": ("hurts", "helps", "same", "undecided"),
     "training.finding": ("some", "some_fades", "all", "all_fades", "spared", "undecided", "none"),
     "training.card": ("answers", "steps", "loss", "spared", "undecided", "none"),
     "training.task": ("hurts", "helps", "same", "undecided"),
     "start.finding": ("some", "all"),
     "start.inputs": ("needed", "redundant"),
     "start.heads": ("needed", "redundant"),
+    "heads.sinkless": ("same", "other"),
     "heads.finding": ("few", "most", "all", "none", "models", "no_model"),
 }
 """The families of sentences, and what chooses one of each."""
@@ -125,12 +124,14 @@ class Article:
         verdict = self.variance()
         name = letters(self.at.ensemble)
         quoted = [f"variance={name}Variance"] if verdict in ("holds", "differs") else []
-        text = [self.said("scores.sum")]
-        measured = [self.said("scores.measured", *self.pair("LogitStd", "std"))] if self._logits() else []
+        measured = [self.said("scores.root")]
+        if self._logits():
+            measured.append(self.said("scores.measured", *self.pair("LogitStd", "std")))
         if f"{name}Exponent" in self.facts:
             measured.append(self.said("scores.exponent", f"exponent={name}Exponent", "widths=Widths"))
         finding = self.said(f"scores.finding.{verdict}", *quoted)
-        return Chapter("scores", finding, ((*text, *measured), (self.said("scores.far"), self.said("scores.needs"))))
+        why = (self.said("scores.sum"),), (self.said("scores.derivation"),), tuple(measured)
+        return Chapter("scores", finding, (*why, (self.said("scores.far"), self.said("scores.needs"))))
 
     def _logits(self) -> bool:
         return self.both and self.facts.all(*_names(self.pair("LogitStd", "std")))
@@ -195,23 +196,10 @@ class Article:
         text: list[tuple[Sentence, ...]] = [(self.said("gradients.why"),)]
         if self.both:
             rms, median = (self.pair(f"LogitsGradient{kind}", kind.lower()) for kind in ("Rms", "Median"))
-            text.append((self.said("gradients.rms", *rms), self.said("gradients.median", *median), *self._widths()))
-            text.append((self.said("gradients.query"),))
+            sizes = (self.said("gradients.rms", *rms), self.said("gradients.median", *median))
+            bound = self.said("gradients.bound", bound=numbers.share(VANISHING.value))
+            text.append((*sizes, self.said("gradients.table"), bound, self.said("gradients.query")))
         return Chapter("gradients", finding, tuple(text))
-
-    def _widths(self) -> list[Sentence]:
-        """Say from which width on the median query has less, and whether the total has less over few keys."""
-        crossings = self.frames["gradient_crossovers"]
-        if crossings.empty or self.at.scaled != WANTED_SCALING:
-            return []
-        told = []
-        few = str(crossings.loc[crossings["ensemble"] == self.at.ensemble, "n_keys"].min())
-        for word, name in (("width", "CrossoverLogitsGradientMedian"), ("few", "FewKeysCrossoverLogitsGradientRms")):
-            if name in self.facts:
-                told.append(self.said(f"gradients.{word}.crosses", f"star={name}", few=few))
-            else:
-                told.append(self.said(f"gradients.{word}.never", few=few))
-        return told
 
     def gradients_card(self) -> Sentence:
         """Say what becomes of gradients."""
@@ -238,11 +226,8 @@ class Article:
             start = "uniform" if share >= UNIFORM else "spread"
             text.append(self.said(f"factor.start.{start}", f"keys={keys}", n_keys=n_keys))
         text.append(self.said("factor.without"))
-        rows = trained.held(self.frames["training_verdicts"], MUP)
         mup_text = [self.said("factor.match")]
-        if rows:
-            mup_text.append(self.said(f"factor.mup.{trained.verdict(rows)}", **trained.values(rows)))
-        mup_text += _known(longer_runs.verdicts(self.longer["training_verdicts"], "longer.linear", MUP))
+        mup_text += _known(longer_runs.verdicts(self.longer["training_verdicts"], "longer.linear", MUP, brief=True))
         return Chapter("factor", self.said(f"factor.finding.{verdict}", *quoted), (tuple(text), tuple(mup_text)))
 
     # ---- training
@@ -289,14 +274,13 @@ class Article:
         if verdict == "none":
             return Chapter("training", finding, (), caveat=False)
         text = [(self.said("training.setting", steps=self._steps()),), tuple(self._task(*one) for one in self.tasks())]
-        text.append(_known(longer_runs.verdicts(self.longer["training_verdicts"], "longer.plain", "none")))
-        half = longer_runs.halves(self.longer["start_rate"], "none", numbers_too=False)
-        text.append((self.said("training.convention"), *_known(half)))
+        text.append((self.said("training.convention"), *longer_runs.halves(self.longer["start_rate"], "none")))
         return Chapter("training", finding, tuple(part for part in text if part))
 
-    def _steps(self) -> str:
-        steps = sorted(set(self.frames["training_summary"]["steps"].astype(int)))
-        return numbers.count(steps[-1])
+    def _steps(self, **where: str) -> object:
+        steps = at(self.frames["training_summary"], **where)["steps"]
+        low, high = (numbers.count(end) for end in (steps.min(), steps.max()))
+        return low if low == high else Sentence("shared.range", {"low": low, "high": high})
 
     def training_card(self) -> Sentence:
         """Say what training loses where it loses most: right answers, or time where these do not decide."""
@@ -309,7 +293,8 @@ class Article:
             row = min(answers, key=lambda one: one["value"] - one["reference_value"])
             rules = ("none", row["reference"])
             plain, scaled = (training_name(row["experiment"], rule, row["d_k"]) + "Right" for rule in rules)
-            return self.said("training.card.answers", f"plain={plain}", f"scaled={scaled}", task=trained.task(row))
+            told = {"task": trained.task(row), "steps": self._steps(experiment=row["experiment"])}
+            return self.said("training.card.answers", f"plain={plain}", f"scaled={scaled}", **told)
         steps = [rows["speed"] for rows in losers if rows.get("speed", {}).get("verdict") == "hurts"]
         if steps:
             row = max(steps, key=lambda one: one["estimate"])
@@ -357,14 +342,22 @@ class Article:
             named = ("kept=TrainedModelsNearOne", "count=TrainedModels")
             finding = self.said(f"heads.finding.{word}", *named, margin=margin)
         medians = ("low=LowestModelStd", "high=HighestModelStd")
-        sinkless = ("low=LowestModelStdSinkless", "high=HighestModelStdSinkless")
         text = (
             self.said("heads.models", models=models(frame)),
             self.said("heads.ends", *ends),
             *(() if several else (self.said("heads.median", "median=MedianHeadStd"),)),
-            *((self.said("heads.medians", *medians), self.said("heads.sinkless", *sinkless)) if several else ()),
+            *((self.said("heads.medians", *medians), self._sinkless()) if several else ()),
         )
         return Chapter("heads", finding, (text, (self.said("heads.why"), self.said("heads.keep"))))
+
+    def _sinkless(self) -> Sentence:
+        """Say what the spread is without sinks; a change within the margin of 1 is hardly one."""
+        ends = ("LowestModelStd", "HighestModelStd")
+        same = all(near_one(self.facts[f"{end}Sinkless"].value / self.facts[end].value) for end in ends)
+        low, high = (f"{end}Sinkless" for end in ends)
+        return self.said(
+            f"heads.sinkless.{'same' if same else 'other'}", *(() if same else (f"low={low}", f"high={high}"))
+        )
 
     # ---- all of it
 

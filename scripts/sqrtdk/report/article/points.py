@@ -1,5 +1,6 @@
 """What the parts of the article are made of, and how they look a number up."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,9 @@ from sqrtdk.report.comparing import MARGIN
 from sqrtdk.report.tables.cells import missing
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
+
+SHIPPED_MODELS = ("MiniLM-L6", "Whisper tiny", "RXNMapper", "MGM", "small Llama", "small Qwen3")
+"""Models whose heads ship with the project."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,14 @@ def reading(row: dict[str, Any] | None, value: str = "estimate") -> str | None:
 
 
 def models(frame: pd.DataFrame) -> Listing:
-    """Name the trained models that a table of heads holds."""
-    return Listing(tuple(Sentence("article.literal", {"text": name}) for name in frame["model"].unique()))
+    """Name the trained models that a table of heads holds, and say what they are where the words do."""
+    return Listing(tuple(map(_model, frame["model"].unique())))
+
+
+def _model(name: str) -> Sentence:
+    if name in SHIPPED_MODELS:
+        return Sentence(f"article.models.{re.sub('[^a-z0-9]+', '_', name.lower())}")
+    return Sentence("article.literal", {"text": name})
 
 
 def near_one(value: float) -> bool:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from sqrtdk.report import longer_runs
@@ -13,7 +14,7 @@ from sqrtdk.report.facts import Facts
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import missing
-from sqrtdk.report.trained import MEASURES, TEXT, held, values, verdict
+from sqrtdk.report.trained import MEASURES, TEXT, held, task, values, verdict
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import find, pick
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
@@ -21,7 +22,7 @@ from sqrtdk.sampling import one_product
 from sqrtdk.studies.rounding import RULES
 from sqrtdk.variants.scalings import SCALINGS
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Sentence
+from sqrtdk.words.sentences import Listing, Sentence
 
 Frames = Mapping[str, pd.DataFrame]
 CONTEXT = 131_072
@@ -49,8 +50,8 @@ EVIDENCE = {
     "width": ("tab-mistakes", "tab-training-shipped"),
     "twice": ("tab-mistakes", "methods-training"),
     "fold": ("tab-initialisation", "tab-start-rate", "methods-training"),
-    "language": ("tab-training-shipped",),
-    "rules": ("tab-scale-rules", "tab-training"),
+    "language": ("tab-other-factors", "tab-training-shipped"),
+    "rules": ("tab-other-factors", "fig-training-curves"),
     "layernorm": ("tab-normalisation", "fig-initialisation"),
     "qk_norm": ("tab-normalisation", "tab-mistakes", "tab-training-shipped"),
     "heads": ("tab-real-heads", "tab-audit"),
@@ -60,11 +61,10 @@ _TRAINED = ("hurts", "helps", "same", "undecided")
 VARIANTS = {
     "width.training": _TRAINED,
     "twice.training": _TRAINED,
-    "rules.mup": _TRAINED,
+    "rules.lower": ("little", "surely"),
     "language.text": _TRAINED,
     "fold.start": ("same", "other"),
     "layernorm.inputs": ("needed", "redundant"),
-    "layernorm.heads": ("needed", "redundant"),
     "precision.error": ("larger", "level", "smaller"),
     "keys.weight": ("larger", "level", "smaller"),
     "heads.saturated": ("none", "few", "many"),
@@ -134,12 +134,12 @@ class Questions:
         return (_said(f"keys.weight.{found}", told), *frozen, *spread_out)
 
     def _freezing(self) -> tuple[Sentence, ...]:
-        frontier = self.frames["freezing_frontier"].dropna(subset=["half_d_k"])
-        if len(frontier) < 2:
+        frontier = self.frames["freezing_frontier"].dropna(subset=["half_d_k"]).sort_values("n_keys")
+        if len(frontier) < 2 or not frontier["n_keys"].min() <= CONTEXT <= frontier["n_keys"].max():
             return ()
-        most = frontier.iloc[-1]
-        told = {"most": numbers.count(most["n_keys"]), "half": numbers.significant(most["half_d_k"], 2)}
-        return (_said("keys.freezing", told),)
+        # Between the numbers of keys that were simulated it grows as their logarithm.
+        half = np.interp(math.log(CONTEXT), np.log(frontier["n_keys"]), frontier["half_d_k"])
+        return (_said("keys.freezing", {"context": numbers.count(CONTEXT), "half": numbers.significant(half, 2)}),)
 
     def precision(self) -> tuple[Sentence, ...]:
         """Few bits: what rounding of the logits does to the weights, and that overflow is cured by another step."""
@@ -179,7 +179,6 @@ class Questions:
             self.quote(f"fold.start.{start}", std="WeightsTFiveStd"),
             _said("fold.rates"),
             _said("fold.power"),
-            longer_runs.halves(self.longer["start_rate"], "none"),
             _said("fold.limits"),
         )
 
@@ -191,25 +190,31 @@ class Questions:
             spelled = {"costs": "estimate", "low": "low", "high": "high"}
             told = {word: numbers.significant(rows["loss"][column], 2) for word, column in spelled.items()}
             text = _said(f"language.text.{verdict(rows)}", told)
-        elsewhere = longer_runs.tasks(self.longer["training_verdicts"], "longer.plain", "none")
-        return _told(text, _said("language.answer"), _said("language.known"), _said("language.use"), elsewhere)
+        return _told(text, _said("language.answer"), _said("language.known"), _said("language.use"))
 
     def rules(self) -> tuple[Sentence, ...]:
-        """Say which other rules train: 1/d_k against the root, and which half of the difference does the work."""
+        """Say whether 1/d_k trains as well as the root, and how little tells apart what has solved its task."""
         return _told(
-            trained(self.frames["training_verdicts"], "rules.mup", "1/d_k"),
-            longer_runs.tasks(self.longer["training_verdicts"], "longer.linear", "1/d_k"),
-            longer_runs.halves(self.longer["start_rate"], "1/sqrt(d_k)"),
+            longer_runs.verdicts(self.longer["training_verdicts"], "longer.linear", "1/d_k"),
+            self._lower(),
             longer_runs.rounding(self.longer["training_summary"]),
         )
 
+    def _lower(self) -> Sentence | None:
+        """Say in which tasks of this run 1/d_k ends at the lower loss, and whether that counts as a difference."""
+        verdicts = self.frames["training_verdicts"]
+        rows = [held(verdicts, "1/d_k", ("loss",), task=name).get("loss") for name in dict.fromkeys(verdicts["task"])]
+        lower = [row for row in rows if row is not None and row["estimate"] < 0]
+        if not lower:
+            return None
+        values = {"tasks": Listing(tuple(map(task, lower))), "margin": f"{lower[0]['margin']:g}"}
+        return _said(f"rules.lower.{'surely' if all(row['verdict'] == 'helps' for row in lower) else 'little'}", values)
+
     def layernorm(self) -> tuple[Sentence, ...]:
-        """LayerNorm: of the inputs, and of queries and keys, without the factor."""
-        found = []
-        for word, name in (("inputs", "HeadsPlainUnscaledStd"), ("heads", "HeadsRmsnormUnscaledStd")):
-            needed = "redundant" if near_one(self.facts[name].value) else "needed"
-            found.append(self.quote(f"layernorm.{word}.{needed}", std=name))
-        return _told(*found)
+        """LayerNorm of the inputs, without the factor; of queries and keys the chapter speaks."""
+        name = "HeadsPlainUnscaledStd"
+        needed = "redundant" if near_one(self.facts[name].value) else "needed"
+        return _told(self.quote(f"layernorm.inputs.{needed}", std=name))
 
     def qk_norm(self) -> tuple[Sentence, ...]:
         """QK-norm: a cosine needs a multiplier that grows as √d_k and no 1/√d_k."""
@@ -232,6 +237,8 @@ class Questions:
             level = "none" if saturated == 0 else "many" if saturated > FROZEN * len(audit) else "few"
             named = {"saturated": str(saturated), "count": str(len(audit)), "weight": f"{SATURATED_WEIGHT:g}"}
             told.append(_said(f"heads.saturated.{level}", named))
+            ends = {"median": audit["logit_max"].median(), "largest": audit["logit_max"].max()}
+            told.append(_said("heads.logit", {name: numbers.significant(value, 2) for name, value in ends.items()}))
         entropy = {
             "entropy": numbers.significant(frame["entropy"].mean(), 2),
             "unscaled": numbers.significant(frame["unscaled_entropy"].mean(), 2),

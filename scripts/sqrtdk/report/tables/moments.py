@@ -7,12 +7,15 @@ from typing import Any
 import pandas as pd
 
 from sqrtdk.figures.style import ensemble_label
+from sqrtdk.report.setting import WANTED_SCALING
 from sqrtdk.report.tables.cells import NONE, Cell, Table, estimate, exact, missing, plain, signed, text
 from sqrtdk.results.picking import pick, simulated
 from sqrtdk.variants import notation
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Phrase, Sentence
 
+USUAL_WIDTHS = (32, 64, 128, 256)
+"""Widths that heads of published models have."""
 SMALLEST_P = 0.0001
 """A smaller p-value is only said to be smaller: its digits would rest on the far tail of the chi-squared law."""
 
@@ -33,6 +36,16 @@ def logit_std(row: dict[str, Any], scaling: str, n_keys: int) -> tuple[float, fl
     std = math.sqrt(row["variance"])
     unknown = missing(row["variance_se"]) or std == 0
     return factor * std, math.nan if unknown else factor * row["variance_se"] / (2 * std)
+
+
+def widths(moments: pd.DataFrame, ensemble: str, n_keys: int) -> Table:
+    """Return the standard deviation of the scores at the widths of usual heads, exact, and with the usual factor."""
+    rows = []
+    for row in moments[(moments["ensemble"] == ensemble) & moments["d_k"].isin(USUAL_WIDTHS)].to_dict("records"):
+        known = NONE if missing(row["exact_variance"]) else plain(math.sqrt(row["exact_variance"]))
+        measured = (estimate(*logit_std(row, rule, n_keys)) for rule in ("none", WANTED_SCALING))
+        rows.append((Cell(str(row["d_k"]), number=True), known, *measured))
+    return Table("widths", ("d_k", "exact", "scores", "scaled"), tuple(rows), {"ensemble": ensemble_label(ensemble)})
 
 
 def specification(spec: dict[str, Any]) -> str:

@@ -1,11 +1,15 @@
 """Tables of rows of attention: how saturated they are and their gradients, by scale rule."""
 
+from typing import Any
+
 import pandas as pd
 
 from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report.tables.cells import Cell, Table, estimate, exact, missing
 from sqrtdk.report.tables.moments import logit_std
 from sqrtdk.results.picking import pick
+from sqrtdk.words import numbers
+from sqrtdk.words.sentences import Sentence
 
 SATURATION_MEASURES = (
     "max_weight",
@@ -16,7 +20,36 @@ SATURATION_MEASURES = (
     "jacobian_frobenius",
     "vanishing_share",
 )
+FEW_AND_MANY, VANISHING_WIDTHS = (3, 16, 64, 1024), (16, 64, 256, 1024)
+"""Keys and widths of the table on what becomes of gradients."""
 GRADIENT_MEASURES = ("grad_logits", "grad_query", "grad_key")
+
+
+def vanishing(frame: pd.DataFrame) -> Table:
+    """Return whether gradients of the logits are smaller without the scale, by number of keys and width.
+
+    Each cell: for the median query, the root mean square, both or neither; below it their ratios without over with.
+    """
+    frame = frame[(frame["measure"] == "grad_logits") & frame["n_keys"].isin(FEW_AND_MANY)]
+    widths = [d_k for d_k in VANISHING_WIDTHS if d_k in set(frame["d_k"])]
+    rows = []
+    for n_keys, here in frame.groupby("n_keys") if widths else ():
+        found = (pick(here, "gradient_by_keys.csv", d_k=d_k, quantity=name) for d_k in widths for name in QUANTITIES)
+        rows.append((Cell(str(n_keys), number=True), *map(_smaller, found, found)))
+    return Table("vanishing", ("n_keys", *(f"width:{d_k}" for d_k in widths)), tuple(rows))
+
+
+def _smaller(median: dict[str, Any], rms: dict[str, Any]) -> Cell:
+    # The root mean square is exact.
+    word = _SMALLER[median["high"] < 1, rms["ratio"] < 1]
+    ratios = {name: numbers.significant(row["ratio"], 2) for name, row in (("median", median), ("rms", rms))}
+    return Cell(
+        word=f"tables.vanishing.{word}", note=Sentence("tables.vanishing.ratios", ratios), note_word="tables.literal"
+    )
+
+
+QUANTITIES = ("median", "rms")
+_SMALLER = {(True, True): "both", (True, False): "median", (False, True): "rms", (False, False): "neither"}
 
 
 def contrast(frames: dict[str, pd.DataFrame], ensemble: str, d_k: int, n_keys: int) -> Table:
