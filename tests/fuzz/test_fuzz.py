@@ -1,5 +1,6 @@
 """Random configurations, runs and kills, each from a seed that is its number: make test-fuzz tries all of them."""
 
+import html
 import json
 import math
 import os
@@ -114,8 +115,9 @@ def stray(page: Path, understood: dict) -> list[str]:
     text = re.sub(
         r"<(style|script|svg|code|pre|annotation)\b.*?</\1>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.S
     )
-    for name in (*understood["ensembles"], *understood["training"], *understood["dumps"], understood["title"]):
-        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "", text)
+    labels = [entry["label"] for entry in understood["ensembles"].values() if entry.get("label")]
+    for name in (*understood["ensembles"], *understood["training"], *understood["dumps"], understood["title"], *labels):
+        text = re.sub(rf"(?<!\w){re.escape(html.escape(name))}(?!\w)", "", text, flags=re.ASCII)
     return [text[max(0, found.start() - 60) : found.end() + 60] for found in STRAY.finditer(text)]
 
 
