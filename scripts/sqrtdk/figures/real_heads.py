@@ -27,9 +27,9 @@ INPUTS = ("real_heads",)
 _MARGIN = 2.0
 _SHOWN, _RATIO, _SINKLESS = "within_row_logit_std", "independence_ratio", "sinkless_row_logit_std"
 _QUANTITIES = (_SHOWN, _RATIO, _SINKLESS)
-_APART = 0.8
+_APART = 3.5
 """How much farther apart the layers of two models stand than those of one."""
-_SHORT = {"small Llama": "own Llama", "small Qwen3": "own Qwen3"}
+_SHORT = {"small Llama": "own Llama", "small Qwen3": "own Qwen3", "small ViT": "own ViT"}
 """Models that this project trained, as there is room for their names."""
 _BAND = (0.9, 1.1)
 """What counts as the standard deviation that the scale was made for."""
