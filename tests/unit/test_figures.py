@@ -273,7 +273,8 @@ def test_what_a_model_read_is_said_and_its_dumps_are_one_model():
     assert "B (3 heads" in words.caption
     assert "of 2 trained models" in words.title
     axes = load("real-heads").draw(frames).get_axes()[0]
-    assert [text.get_text() for text in axes.texts if text.get_text() in ("A", "B")] == ["A", "B"]
+    named = [text.get_text() for text in axes.texts if text.get_text()[:1] in ("A", "B")]
+    assert named == ["A\n2 inputs", "B"]
     sinkless = heads.loc[heads["dump"] == "first", "sinkless_row_logit_std"].median()
     assert f"which 1 have, {numbers.significant(sinkless)}" in words.reading
 
@@ -328,8 +329,11 @@ def test_of_many_ensembles_those_of_one_law_and_the_fastest_and_slowest_are_show
     assert len(shown) == 5
     figure = load("variance-law").draw(synthetic.crowd())
     assert len(figure.get_axes()) == 2
-    said = [text.get_text() for text in figure.get_axes()[0].texts]
-    assert any("Gaussian, uniform, Rademacher" in text and "∝ dₖ" in text for text in said)
+    law, flat = figure.get_axes()
+    said = [text.get_text() for text in law.texts]
+    assert "3 distributions\n∝ dₖ" in said
+    # Each has its own symbol in the key below.
+    assert [text.get_text() for text in flat.get_legend().get_texts()] == ["Gaussian", "uniform", "Rademacher"]
     assert any("∝ dₖ²" in text for text in said)
 
 

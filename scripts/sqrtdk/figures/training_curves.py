@@ -11,7 +11,6 @@ from sqrtdk.figures.catalogue import Description
 from sqrtdk.figures.style import Look
 from sqrtdk.figures.targets import LARGE
 from sqrtdk.results.grid import nearest
-from sqrtdk.training.comparisons import MEASURES
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
@@ -25,7 +24,6 @@ INPUTS = ("training_curves",)
 
 _MOST, _WANTED = 3, 64
 """Experiments, each of another task, and the width that are shown."""
-MARGIN = MEASURES["loss"].margin
 _PLAIN, _SCALED, _LINEAR = "none", "1/sqrt(d_k)", "1/d_k"
 
 
@@ -119,7 +117,7 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
         _caption(frames, table),
         tuple(map(_alt, groups)),
         tuple(map(_reading, groups)),
-        (Sentence("caveat", {"margin": f"{MARGIN:g}"}),),
+        (Sentence("caveat", {"margin": f"{_margin():g}"}),),
     )
     return Description(*words, _title(groups))
 
@@ -154,14 +152,21 @@ def _linear(groups: list[pd.DataFrame]) -> Iterator[Sentence]:
     word = found.pop() if len(found) == 1 else "mixed"
     if word == "level" and all(linear["loss"] < root["loss"] for linear, root in ends):
         word = "lower"
-    yield Sentence(f"finding.linear.{word}", {"margin": f"{MARGIN:g}"})
+    yield Sentence(f"finding.linear.{word}", {"margin": f"{_margin():g}"})
+
+
+def _margin() -> float:
+    """Return the margin of the verdicts on losses, in nats."""
+    from sqrtdk.training.comparisons import MEASURES
+
+    return MEASURES["loss"].margin
 
 
 def _verdict(plain: pd.Series, scaled: pd.Series) -> str:
     """Say how a rule ends against another, of which only a difference beyond the margin of the verdicts counts."""
-    if plain["loss_low"] > scaled["loss_high"] + MARGIN:
+    if plain["loss_low"] > scaled["loss_high"] + _margin():
         return "worse"
-    return "better" if plain["loss_high"] + MARGIN < scaled["loss_low"] else "level"
+    return "better" if plain["loss_high"] + _margin() < scaled["loss_low"] else "level"
 
 
 def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[Sentence, ...]:

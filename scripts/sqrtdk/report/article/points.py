@@ -11,7 +11,7 @@ from sqrtdk.report.tables.cells import missing
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
 
-SHIPPED_MODELS = ("MiniLM-L6", "Whisper tiny", "RXNMapper", "MGM", "small Llama", "small Qwen3")
+SHIPPED_MODELS = ("MiniLM-L6", "Whisper tiny", "RXNMapper", "MGM", "small Llama", "small Qwen3", "small ViT")
 """Models whose heads ship with the project."""
 
 
