@@ -98,7 +98,7 @@ def _energies(axes: Axes, energies: list[tuple[str, pd.Series | None]]) -> None:
     lines = [(rule, row) for rule, row in energies if row is not None and row["estimate"] == row["estimate"]]
     shown = lines or [(rule, None) for rule, _ in energies]
     if lines:
-        axes.text(0.03, 0.95, "of the squares, the top tenth of queries has", transform=axes.transAxes, va="center")
+        axes.text(0.03, 0.95, "held by the top tenth of queries:", transform=axes.transAxes, va="center")
     for position, (rule, row) in enumerate(shown):
         look, height = style.scaling(rule), 0.82 - 0.12 * position
         text = look.label if row is None else f"{numbers.percent(row['estimate'], 0)}: {look.label}"

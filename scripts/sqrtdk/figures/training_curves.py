@@ -152,7 +152,7 @@ def _linear(groups: list[pd.DataFrame]) -> Iterator[Sentence]:
     word = found.pop() if len(found) == 1 else "mixed"
     if word == "level" and all(linear["loss"] < root["loss"] for linear, root in ends):
         word = "lower"
-    yield Sentence(f"finding.linear.{word}", {"margin": f"{_margin():g}"})
+    yield Sentence(f"finding.linear.{word}", {})
 
 
 def _margin() -> float:
