@@ -215,8 +215,18 @@ def test_every_label_has_its_counterpart_and_none_is_idle():
             named = label in literal or any(one in label for one in ensembles)
             signs = not ENGLISH_ONLY.search(label.replace("softmax(", ""))
             assert translated(label) or shared(label) or named or signs, (name, label)
-    # What only runs with other tasks, optimisers and tails say.
+    # What only runs with other tasks, optimisers, tails, models, theories and ensembles say.
     elsewhere = {"induction", "English text", "{phrase}, gradient descent", "gradients", "not estimable"}
+    elsewhere |= {
+        "own\nLlama",
+        "own\nQwen3",
+        "own\nViT",
+        "{name}\n{inputs} inputs",
+        "{phrase} (IQR)",
+        "{phrase} (IQR²)",
+    }
+    elsewhere |= {"{n} distributions\n{power}", *(f"{{phrase}}\n∝ {power}" for power in ("dₖ", "dₖ²", "1/dₖ"))}
+    elsewhere |= {"{phrase}, {phrase_2}", "largest weight, {n} keys (dotted: exact)"}
     elsewhere |= {"not estimable: {phrase}", *(f"no finite {one}" for one in ("variance", "fourth moment"))}
     idle = translated.catalogue.keys() - translated.used
     assert {one for one in idle if ENGLISH_ONLY.search(one)} == elsewhere

@@ -62,7 +62,7 @@ class TestAttentionMaps:
         table = data_of("attention-maps")
         shown = table[(table["d_k"] == 64) & (table["scaling"] == "none")]["mean_effective_keys"].unique()
         assert shown == pytest.approx([row["estimate"]], rel=1e-5)
-        assert "mean over many independent blocks" in _describe("attention-maps").caption
+        assert "mean over many independent draws" in _describe("attention-maps").caption
         bare = _describe("attention-maps", softmax_saturation=saturation.query("n_keys != 16"))
         assert "independent blocks" not in bare.caption
         assert "seed 5" in bare.caption

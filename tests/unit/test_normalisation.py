@@ -148,7 +148,7 @@ def test_what_the_scale_does_to_each_kind_of_attention(kernel_rows):
 
 def test_table_says_what_the_rows_say(rows):
     table = normalisers.normalisers(rows)
-    assert [row[0].text for row in table.rows] == [one.spelling for one in normalisation.NORMALISERS]
+    assert [row[0].text.values["text"] for row in table.rows] == [one.spelling for one in normalisation.NORMALISERS]
     cells = dict(zip(table.columns, table.rows[0], strict=True))
     here = rows[(rows["normaliser"] == Softmax().spelling) & (rows["n_keys"] == 64)]
     for s, part in ((1, "text"), (8, "note")):

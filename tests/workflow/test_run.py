@@ -302,7 +302,8 @@ class TestWalk:
         assert f"to the power {numbers['GaussianExponent']['text']}" in text.replace("\u2009", "")
         drawn = json.loads((walked / "sqrtdk/results/figures/fig-variance-law.json").read_text(encoding="utf-8"))
         for part in (f"Figure 1: {drawn['title'][:20]}", "Table 1:", "From [1]", "[1] The sqrtdk developers."):
-            assert part in text
+            # Formulas have spaces of their own in print.
+            assert "".join(part.split()) in "".join(text.split())
         log = (walked / "paper.log").read_text(encoding="utf-8", errors="replace")
         assert "undefined" not in log
         assert "Overfull" not in log

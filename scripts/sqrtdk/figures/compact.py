@@ -61,7 +61,8 @@ def compact(root: ET.Element, prefix: str) -> None:
     definitions.extend([*(shape for name, shape in shapes.items() if name in used), *markers.elements()])
     for element in definitions.iter("rect"):
         _round(element)
-    drawing = _clipped_together(drawing)
+    # Strokes of no length are gone when rounded.
+    drawing = _clipped_together([element for element in drawing if element.get("d") != ""])
     root[:] = [definitions, *drawing] if len(definitions) else drawing
     for element in root.iter():
         element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
