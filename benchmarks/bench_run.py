@@ -26,7 +26,10 @@ QUICK = ("--configfile", str(ROOT / "config/quick.yaml"))
 EXTRA_WIDTH = 96
 
 
-COPIED = ("Snakefile", "config", "profiles", "report", "resources", "scripts", "workflow", "CITATION.cff")
+COPIED = (
+    *("Snakefile", "config", "profiles", "report", "resources", "scripts", "workflow", "CITATION.cff"),
+    "environment.yml",
+)
 WORDS = "report/words/en/page.yaml"
 EDITS = {
     "make quick": 40,
