@@ -92,8 +92,8 @@ TITLES = {
     ),
     "gradient-distribution": (
         "gradient_distribution",
-        "Without the scale a tenth of the queries carries ",
-        "With the scale a tenth of the queries carries ",
+        "Without the scale the top tenth of the queries carries ",
+        "With the scale the top tenth of the queries carries ",
     ),
 }
 """Figures whose title compares the two usual rules: table, and what it says of them and of them exchanged."""
@@ -120,7 +120,7 @@ def test_training_ends_worse_where_the_difference_is_beyond_the_margin_of_the_ve
         (lost, "even the best learning rate ends worse: recall"),
         (swapped, "without the scale ends better: recall"),
         # The same ratio of losses, all of them next to none.
-        (tiny, "it is not sure that training ends otherwise without the scale: recall"),
+        (tiny, "training may end alike without the scale: recall"),
     ):
         assert said in describe("training-curves", synthetic.frames() | {"training_curves": frame}).title
 
@@ -129,7 +129,7 @@ def test_training_ends_worse_where_the_difference_is_beyond_the_margin_of_the_ve
     ("times", "said"),
     [
         (1, "1/d_k ends like 1/√d_k"),
-        (0.99, "1/d_k ends lower than 1/√d_k, not surely by 0.05 nats"),
+        (0.99, "1/d_k ends a little lower than 1/√d_k"),
         (1e-3, "1/d_k ends better than 1/√d_k"),
         (100, "1/d_k ends worse too"),
     ],

@@ -98,7 +98,7 @@ def test_front_page_is_written_from_the_results_and_nothing_else_of_it_changes(t
         assert "\n![Lines that rise.](docs/hero.png)\n" in written
         assert written.endswith(f"\n{write_readme_numbers.END}\nafter\n")
         assert "outdated" not in written
-    (said,) = [line for line in written.splitlines() if line.startswith("- Softmax")]
+    (said,) = [line for line in written.splitlines() if "softmax listens" in line]
     rows = tables["softmax_saturation"].query("d_k == 64 and n_keys == 64 and measure == 'effective_keys'")
     for rule in ("none", "1/sqrt(d_k)"):
         assert numbers.significant(rows.set_index("scaling").loc[rule, "estimate"], 2) in said
