@@ -248,8 +248,6 @@ def describe_cell(ensemble: Ensemble, d_k: int, name: str, drawn: Draws) -> dict
     exact, sums = ensemble.exact(d_k), drawn.sums
     row = {"ensemble": name, "d_k": d_k, "n_blocks": len(sums.powers), "n_scores": sums.n_scores}
     row |= _estimates(ensemble, exact, sums, drawn.stopped_by) | (drawn.quartiles or _quartiles(sums))
-    # After them in the table.
-    row["relative_se"] = row.pop("relative_se")
     histogram = None
     if sums.counts is not None and exact.variance is not None:
         histogram = {"edges": edges(math.sqrt(exact.variance)).tolist(), "counts": sums.counts.tolist()}
