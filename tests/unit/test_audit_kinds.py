@@ -226,6 +226,16 @@ class TestWhatIsNotFinite:
         same_facts(judgement, audit({"scores": (product / 8)[:, 6:, 6:]}), ("entropy", "row_logit_std", "max_weight"))
 
     @pytest.mark.parametrize("given", ["q and k", "scores"])
+    def test_rows_of_padding_may_be_nan_in_the_scores(self, given):
+        arrays, product = heads()
+        there = np.arange(48) >= 6
+        scores = np.where(there[:, None], product / 8, np.nan)
+        judgement = audit((arrays if given == "q and k" else {}) | {"scores": scores, "mask": there})
+        assert not found(judgement)
+        same_facts(judgement, audit({"scores": (product / 8)[:, 6:, 6:]}), ("entropy", "row_logit_std", "max_weight"))
+        assert ("bug", "not finite") in kinds(audit({"scores": scores}))
+
+    @pytest.mark.parametrize("given", ["q and k", "scores"])
     def test_zero_tokens_are_padding(self, given):
         arrays, product = heads()
         there = np.arange(48) < 30

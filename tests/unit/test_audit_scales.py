@@ -279,6 +279,7 @@ class TestSharpHeads:
             ((range(3, 48), range(45)), "fixed offset", "a fixed offset of -3"),
             ((slice(None), 0), "first token", "on the first token"),
             ((slice(None), 17), "single token", "one token, key 17"),
+            ((slice(11, 48), 10), "single token", "% of the rows have their largest weight on one token, key 10"),
         ],
     )
     def test_what_they_look_at_is_said(self, where, name, words):

@@ -54,6 +54,14 @@ class TestScales:
             ("self.head_dim ** -0.5", 0.125),
             ("1/√(d_k)", 0.125),
             ("torch.rsqrt(dk)", 0.125),
+            ("1/√64", 0.125),
+            ("1/√d_k", 0.125),
+            ("self.dim_head ** -0.5", 0.125),
+            ("1 / math.sqrt(q.size(-1))", 0.125),
+            ("1 / np.sqrt(query.shape[-1])", 0.125),
+            ("1 / torch.sqrt(torch.tensor(64))", 0.125),
+            ("math.pow(head_dim, -0.5)", 0.125),
+            ("(256 // 4) ** -0.5", 0.125),
             ("math.log(n_keys) / math.sqrt(d_k)", math.log(100) / 8),
         ],
     )
@@ -65,6 +73,7 @@ class TestScales:
         [
             *("-1", "nan", "inf", "1/0", "1/sqrt(width)", "qk_norm", "", "__import__('os')"),
             *("1e31", "1e-31", "1e300", "1/1e31", "fixed_width(width=1e80)"),
+            *("x.size(-1)**-0.5", "q.shape[0]**-0.5", "pow(2)"),
             *("sqrt((0-1)**0.5)", "log((1-2)**0.5)", "(1-2)**0.5"),
         ],
     )
@@ -83,6 +92,7 @@ class TestScales:
             ("3: 1/8, 5: d_k**-1", {3: 1 / 8, 5: 1 / 64}),
             ("d_k**-0.5 / (layer_idx + 1)", {0: 1 / 8, 3: 1 / 32}),
             ("none", {0: 1.0, 7: 1.0}),
+            ("pow(d_k, -0.5), 0.1", {0: 1 / 8, 1: 0.1}),
         ],
     )
     def test_one_for_each_layer(self, text, numbers):
@@ -101,6 +111,11 @@ class TestScales:
         assert levels == ["healthy", "healthy", "bug", "bug"]
         with pytest.raises(InputError, match="says nothing of layer 1"):
             audit([dump_of(arrays)], Options(convention(None), declared_scale("0: 0.125")))
+
+    @pytest.mark.parametrize("text", ["0,125", "0: 0.125, 1: 0.1"])
+    def test_a_scale_of_no_layer_is_refused(self, text):
+        with pytest.raises(InputError, match=f"--scale {text}: there is no layer 1"):
+            audit([dump_of(heads())], Options(convention(None), declared_scale(text)))
 
     def test_conventions(self):
         assert convention(None).assumed

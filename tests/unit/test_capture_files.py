@@ -123,7 +123,14 @@ class TestBeside:
         np.savez(tmp_path / "a.npz", **{"l0.q": q, "l0.k": k, "l0.norm.scale": np.ones(64), "l0.q_norm.scale": 2.0})
         assert "assumed" in str(sqrtdk.audit(tmp_path / "a.npz")).splitlines()[0]
 
-    @pytest.mark.parametrize("beside", [{"scale": np.ones(3)}, {"gains": 1.0}, {"attn_scale": 0.0}])
+    @pytest.mark.parametrize(
+        "beside",
+        [
+            *({"scale": np.ones(3)}, {"gains": 1.0}, {"gains": [0.0, 1.0]}, {"attn_scale": 0.0}, {"window": 0}),
+            *({"softcap": 0.0}, {"softcap": -5.0}, {"expected": 0.0}, {"expected": -1.0}),
+            *({"positions": np.arange(40) - 1}, {"positions": np.arange(40) + 0.5}),
+        ],
+    )
     def test_what_does_not_fit_is_named(self, beside):
         q, k = audit_files.normal(d=64)
         with pytest.raises(InputError, match=f"'{next(iter(beside))}'"):
@@ -131,10 +138,30 @@ class TestBeside:
 
     def test_words_that_are_no_description(self, tmp_path):
         q, k = audit_files.normal(d=64)
-        for words in ("{", "[]", '{"calls": 3}', '{"calls": {"a": 1}}'):
+        for words in (
+            "{",
+            "[]",
+            '{"calls": 3}',
+            '{"calls": {"a": 1}}',
+            '{"notes": 5}',
+            '{"calls": {"a": {"heads": 5}}}',
+        ):
             np.savez(tmp_path / "a.npz", q=q, k=k, sqrtdk=np.array(words))
             with pytest.raises(InputError, match="no description of a capture"):
                 read_dumps([tmp_path / "a.npz"])
+
+    @pytest.mark.parametrize(
+        ("words", "message"), [({"layout": "XYZ"}, "layout XYZ"), ({"calls": {"": {"heads": [3]}}}, "heads")]
+    )
+    def test_words_that_do_not_fit(self, words, message):
+        q, k = audit_files.normal(d=64)
+        with pytest.raises(InputError, match=message):
+            dump_of({"q": q, "k": k, "sqrtdk": json.dumps(words)})
+
+    def test_a_layout_in_lower_case(self):
+        q, k = (x.swapaxes(0, 1) for x in audit_files.normal(d=64))
+        judgement = sqrtdk.audit({"q": q, "k": k, "sqrtdk": json.dumps({"layout": "shd"})}, scale="d_k**-0.5")
+        assert [head.row["n_keys"] for head in judgement.heads] == [40, 40]
 
     def test_numbers_beyond_float16_are_told(self):
         assert any("3 numbers of" in words for words in judged(call(overflow=3)).assumed)

@@ -91,8 +91,9 @@ def block_of(arrays: Arrays, told: set[str]) -> Block:
     findings = [] if given is None else _mask_findings(arrays, given, "the mask", "mask may be transposed")
     scores, finite = arrays.scores, ~bad[0][:, None] & ~bad[1]
     if scores is not None:
-        _refuse_weights(arrays, allowed & finite)
-        scores, own, known = _read_scores(arrays, allowed & finite, findings)
+        here = allowed & finite & ~padding[0][:, None] & ~padding[1]
+        _refuse_weights(arrays, here)
+        scores, own, known = _read_scores(arrays, here, findings)
         finite = finite & known
         if not own.all():
             told.add("mask read off the scores (−∞, or numbers far below all others)")

@@ -1,7 +1,8 @@
 """What a head's scale is judged against, and how a scale is written on the command line."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqrtdk.heads.errors import InputError
@@ -36,13 +37,19 @@ class ByLayer(Scale):
     formula: Callable[..., float] | None = None
 
     def at(self, layer: int) -> Scale:
-        """Return the scale of one layer; InputError for one that is not named."""
+        """Return the scale of one layer."""
         if self.formula is not None:
             formula = self.formula
             return Scale(self.text, lambda d_k, n_keys: formula(d_k, n_keys, layer))
-        if layer not in self.layers:
-            raise InputError(f"--scale {self.text}: says nothing of layer {layer}")
         return self.layers[layer]
+
+    def check(self, present: Iterable[int]) -> None:
+        """Raise InputError for a layer that is not named, and for a name of none, such as 125 in 0,125."""
+        if self.formula is not None:
+            return
+        for layer in sorted(set(present) ^ set(self.layers)):
+            words = "there is no" if layer in self.layers else "says nothing of"
+            raise InputError(f"--scale {self.text}: {words} layer {layer}")
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,8 @@ def declared_scale(text: str, option: str = "--scale") -> Scale:
 
     Raises InputError as `scale`, for a layer named twice, and where a layer is asked that the text does not name.
     """
-    pieces = [piece.strip() for piece in str(text).split(",")]
+    # A comma in brackets, as in pow(d_k, -0.5), parts no layers.
+    pieces = [piece.strip() for piece in re.split(r",(?![^()]*\))", str(text))]
     if len(pieces) == 1 and ":" not in text:
         found = scale(text, option)
         if any(name in text for name in LAYER):

@@ -188,11 +188,11 @@ def dump_of(
     return _dump(name, order, _groups(found), _layout(layout), mask, about)
 
 
-def _layout(layout: str) -> str:
+def _layout(layout: str, source: str = "--layout") -> str:
     if layout.lower() == "auto":
         return "auto"
     if layout.upper() not in LAYOUTS:
-        raise InputError(f"--layout {layout}: not one of auto, {', '.join(LAYOUTS)}")
+        raise InputError(f"{source} {layout}: not one of auto, {', '.join(LAYOUTS)}")
     return layout.upper()
 
 
@@ -235,7 +235,7 @@ def _dump(name: str, order: int, groups: Groups, layout: str, mask: str | Tensor
     groups = {rest: entry for rest, entry in groups.items() if {"q", "k", "scores"} & set(entry[0])}
     if not groups:
         raise InputError(f"{name}: holds a mask and no queries, keys or scores")
-    layout = str(about.get("layout", layout)) if layout == "auto" else layout
+    layout = _layout(str(about.get("layout", layout)), f"{name}: layout") if layout == "auto" else layout
     layers = [numbers[0] if numbers else place for place, (_, numbers) in enumerate(groups.values())]
     labels = [(layer, numbers[1:2]) for layer, (_, numbers) in zip(layers, groups.values(), strict=True)]
     # Where numbers of layers are not enough, as in an encoder with a decoder, heads go by their module's path.

@@ -1,25 +1,33 @@
-"""A scale as people write it in code: `head_dim**-0.5`, `1 / math.sqrt(d_k)`. Nothing is executed."""
+"""A scale as people write it in code: `head_dim**-0.5`, `1 / math.sqrt(q.size(-1))`. Nothing is executed."""
 
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
-WIDTH, KEYS, LAYER = ("d_k", "dk", "d_head", "head_dim", "head_size"), ("n_keys",), ("layer", "layer_idx")
+WIDTH = ("d_k", "dk", "d_head", "dim_head", "head_dim", "qk_head_dim", "head_size", "attention_head_size", "key_size")
+KEYS, LAYER = ("n_keys",), ("layer", "layer_idx")
 NAMES = (*WIDTH, *KEYS, *LAYER)
 """Names of the width of a head, of the number of keys, and of the layer, counted as in the names of arrays."""
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
+    "exp": math.exp,
     "log": math.log,
     "log2": math.log2,
     "rsqrt": lambda x: x**-0.5,
 }
+_VECTORS = ("q", "query", "queries", "k", "key", "keys")
+"""Tensors whose last axis is the width of a head."""
+_WRAPPERS = ("float", "tensor", "array")
+"""What a number is put into and stays that number."""
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
     ast.Pow: operator.pow,
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
@@ -35,13 +43,15 @@ class FormulaError(ValueError):
 def formula(text: str) -> Callable[..., float]:
     """Return (d_k, n_keys, layer=0) -> the number that a formula gives.
 
-    Numbers, + - * / **, brackets, NAMES (with `self.` or `config.` before them) and FUNCTIONS (with `math.`, `np.` or
-    `torch.` before them) are known. Raises FormulaError for anything else; a division by zero gives inf.
+    Numbers, + - * / // **, brackets, NAMES (with `self.` or `config.` before them), `q.shape[-1]`, `q.size(-1)`, pow
+    and FUNCTIONS (with `math.`, `np.` or `torch.` before them) are known. Raises FormulaError for anything else; a
+    division by zero gives inf.
     """
     if not text or len(text) > LONGEST:
         raise FormulaError("empty" if not text else "too long")
     try:
-        tree = ast.parse(text.replace("√", "sqrt"), mode="eval").body
+        text = re.sub(r"√\s*([\w.]+)", r"sqrt(\1)", text).replace("√", "sqrt")
+        tree = _Plain().visit(ast.parse(text, mode="eval")).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FormulaError("not a formula") from error
     _check(tree)
@@ -59,6 +69,30 @@ def formula(text: str) -> Callable[..., float]:
     return value
 
 
+class _Plain(ast.NodeTransformer):
+    """Write pow(a, b) as a**b, and the length of the last axis of q or k as d_k."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=func, args=[base, exponent], keywords=[]) if _last(func) in ("pow", "power"):
+                return ast.BinOp(base, ast.Pow(), exponent)
+            case ast.Call(func=ast.Attribute(value=vectors, attr="size"), args=[axis], keywords=[]):
+                return _width_of(vectors, axis) or node
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        match node.value:
+            case ast.Attribute(value=vectors, attr="shape"):
+                return _width_of(vectors, node.slice) or node
+        return node
+
+
+def _width_of(vectors: ast.expr, axis: ast.expr) -> ast.Name | None:
+    """Return the name of the width of a head, where that is what an axis of some tensor is."""
+    return ast.Name(WIDTH[0]) if _last(vectors) in _VECTORS and ast.unparse(axis) == "-1" else None
+
+
 def _check(node: ast.expr) -> None:
     match node:
         case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
@@ -72,7 +106,7 @@ def _check(node: ast.expr) -> None:
             _check(node.right)
         case ast.UnaryOp() if type(node.op) in _OPERATORS:
             _check(node.operand)
-        case ast.Call(args=[inner], keywords=[]) if _last(node.func) in (*FUNCTIONS, "float"):
+        case ast.Call(args=[inner], keywords=[]) if _last(node.func) in (*FUNCTIONS, *_WRAPPERS):
             _check(inner)
         case _:
             raise FormulaError(f"'{ast.unparse(node)}' is not known")

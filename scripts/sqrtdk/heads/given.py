@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,15 @@ def _of_head(values: tuple[float, ...], head: int) -> float:
     return values[head] if len(values) > 1 else values[0]
 
 
+_SOUND: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
+    **dict.fromkeys(("softcap", "expected"), (lambda x: x > 0, "above 0")),
+    **dict.fromkeys(("divisor", "gains"), (lambda x: x != 0, "other than 0")),
+    "window": (lambda x: x >= 1, "at least 1"),
+    "positions": (lambda x: (x >= 0) & (x % 1 == 0), "whole numbers of at least 0"),
+}
+"""What numbers beside q and k have to be, and in words."""
+
+
 def given_of(beside: dict[str, Tensor], about: dict[str, Any], n_heads: int, n_queries: int) -> Given:
     """Return what arrays and words of a file say of one call; InputError for what cannot be."""
     said: dict[str, Any] = {}
@@ -83,10 +93,11 @@ def given_of(beside: dict[str, Tensor], about: dict[str, Any], n_heads: int, n_q
             raise InputError(
                 f"{tensor.where} has shape {tensor.shape}, not {' or '.join(map(str, sizes.get(role, (1,))))} numbers"
             )
+        sound, words = _SOUND.get(role, (np.isfinite, ""))
+        if not sound(values).all():
+            raise InputError(f"{tensor.where} holds {values[~sound(values)][0]:g}, and has to be {words}")
         said[role] = values
     if "divisor" in said:
-        if not said["divisor"].all():
-            raise InputError(f"{beside['divisor'].where} is a divisor, and 0")
         said.setdefault("scale", 1 / said["divisor"])
     unknown = about.get("gains_unknown", [] if "gains" in said else ["q", "k"])
     return Given(
@@ -102,9 +113,17 @@ def given_of(beside: dict[str, Tensor], about: dict[str, Any], n_heads: int, n_q
         tuple(said["sinks"].tolist()) if "sinks" in said else None,
         said["positions"].astype(int) if "positions" in said else None,
         _count(about.get("d_model")),
-        tuple(int(head) for head in about["heads"]) if about.get("heads") else None,
+        _numbers_of_heads(about.get("heads"), n_heads),
         _count(about.get("overflow")) or 0,
     )
+
+
+def _numbers_of_heads(listed: list[Any] | None, n_heads: int) -> tuple[int, ...] | None:
+    if not listed:
+        return None
+    if len(listed) != n_heads or not all(isinstance(head, int) for head in listed):
+        raise InputError(f"'sqrtdk' lists the heads {listed}, and there are {n_heads}")
+    return tuple(listed)
 
 
 def _count(value: Any) -> int | None:
@@ -120,6 +139,9 @@ def about_of(path: Path, text: str | None) -> dict[str, Any]:
         calls = found.get("calls", {})
         if not all(isinstance(one, dict) for one in (found, calls, *calls.values())):
             raise ValueError("not a mapping of mappings")
+        lists = [found.get("notes"), *(one.get(name) for one in calls.values() for name in ("heads", "gains_unknown"))]
+        if not all(one is None or isinstance(one, list) for one in lists):
+            raise ValueError("notes, heads and gains_unknown are lists")
     except (ValueError, AttributeError) as error:
         raise InputError(f"{path}: 'sqrtdk' is no description of a capture ({error})") from error
     return found

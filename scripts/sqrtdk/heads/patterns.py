@@ -6,8 +6,8 @@ import numpy as np
 
 from sqrtdk.heads.tally import Block, Tally
 
-MOST = 0.8
-"""A pattern holds where it holds for so many of the rows."""
+MOST = 0.5
+"""A pattern holds where it holds for so many of the rows; the words give the share."""
 OFFSETS = {-1: "previous token", 0: "own token", 1: "next token"}
 NORMAL = {
     "previous token": "such heads are part of most trained language models",

@@ -11,7 +11,7 @@ import numpy as np
 
 from sqrtdk.heads import facts
 from sqrtdk.heads.cases import Case, Options
-from sqrtdk.heads.conventions import Convention, Scale
+from sqrtdk.heads.conventions import ByLayer, Convention, Scale
 from sqrtdk.heads.diagnoses import diagnose
 from sqrtdk.heads.dumps import Dump, Head
 from sqrtdk.heads.ellipsoids import on_ellipsoid
@@ -57,6 +57,8 @@ def audit(dumps: list[Dump], options: Options, reading: Callable[[float], None] 
     `reading` is told the seconds that it took to read each head. Raises InputError as reading does.
     """
     heads = [head for dump in dumps for head in dump.heads]
+    if isinstance(options.scale, ByLayer):
+        options.scale.check({head.layer for head in heads})
     cases = []
     for head in heads:
         start = time.perf_counter()
