@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 import transformers as t
 from torch import nn
+from torch.nn.attention import flex_attention as flex
 from torch.utils.checkpoint import checkpoint
 
 import sqrtdk
@@ -149,6 +150,24 @@ class TestWhatIsKept:
         assert call.scale == pytest.approx(0.2 / before, rel=1e-5)
         assert call.causal
 
+    @pytest.mark.parametrize("inside", [True, False])
+    @pytest.mark.parametrize("factor", [0.25, 1.0])
+    def test_flex_attention_in_ones_own_code(self, inside, factor):
+        """The scale may be its argument, or part of what is done to the scores, as a bias is."""
+        bias = 2 * architectures.normal(4, 20, 20)
+
+        def attend(q, k):
+            mask = flex.create_block_mask(lambda b, h, i, j: i >= j, None, None, 20, 20, device="cpu")
+            return flex.flex_attention(
+                *(q, k, k, lambda z, b, h, i, j: z * (factor if inside else 1.0) + bias[h, i, j], mask),
+                **{"scale": 1.0 if inside else factor, "enable_gqa": True},
+            )
+
+        q, k = architectures.normal(2, 4, 20, 16), architectures.normal(2, 2, 20, 16)
+        cap = sqrtdk.capture(attend, (q, k))
+        assert cap["attention"].scale == pytest.approx(factor, rel=1e-4)
+        assert cap.audit().ok == (factor == 0.25)
+
     def test_keys_that_were_repeated_for_their_group_are_kept_once(self):
         module = architectures.ByHand()
         x = architectures.normal(2, 20, 64)
@@ -233,9 +252,25 @@ class TestAround:
                 answers.append(module(x, x, x, need_weights=need_weights))
         assert torch.equal(answers[0][0], answers[1][0])
 
-    def test_nothing_seen_is_said(self):
+    def test_nothing_seen_is_said(self, tmp_path):
         cap = sqrtdk.capture(nn.Linear(4, 4), architectures.normal(2, 4))
         assert "no attention was seen" in cap.notes[0]
+        for use in (cap.audit, lambda: cap.save(tmp_path / "a.npz")):
+            with pytest.raises(InputError, match="nothing was captured; no attention was seen"):
+                use()
+
+    def test_layers_that_take_nothing_are_told_from_no_attention(self):
+        cap = sqrtdk.capture(llama(), dict(input_ids=ids), layers="decoder.*")
+        with pytest.raises(InputError, match="takes none of layers.0.self_attn, layers.1.self_attn$"):
+            cap.audit()
+
+    @pytest.mark.parametrize("fused", [True, False])
+    def test_inference_mode(self, fused):
+        implementation = dict(attn_implementation="sdpa" if fused else "eager")
+        with torch.inference_mode():
+            cap = sqrtdk.capture(llama(**implementation), dict(input_ids=ids))
+        assert [call.gains for call in cap.values()] == [(1.0, 1.0)] * 2
+        assert cap.audit(stage="init").ok
 
 
 class TestPutBack:
@@ -263,7 +298,7 @@ class TestPutBack:
             sqrtdk.capture(nn.MultiheadAttention(4, 2), dict(query=ids))
         assert F.scaled_dot_product_attention is before[0]
 
-    @pytest.mark.parametrize("options", [dict(tokens=0), dict(heads=0), dict(dtype="int8")])
+    @pytest.mark.parametrize("options", [dict(tokens=0), dict(heads=0), dict(heads=[9]), dict(dtype="int8")])
     def test_options_that_do_not_fit(self, options):
         with pytest.raises(InputError, match=next(iter(options))):
             sqrtdk.capture(llama(), dict(input_ids=ids), **options)

@@ -112,7 +112,12 @@ class Capture(Mapping[str, Call]):
         return Capture({path: self[path] for path in fnmatch.filter(self.calls, pattern)}, list(self.notes))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return what a file holds: arrays named `<path>.q`, `<path>.k` and so on, and `sqrtdk`, the rest as JSON."""
+        """Return what a file holds: arrays named `<path>.q`, `<path>.k` and so on, and `sqrtdk`, the rest as JSON.
+
+        Raises InputError, with the reason, where nothing was captured.
+        """
+        if not self.calls:
+            raise InputError("; ".join(["nothing was captured", *self.notes]))
         found = {f"{path}.{name}": x for path, call in self.calls.items() for name, x in call.arrays().items()}
         about = {"format": FORMAT, "layout": "BHSD", "notes": self.notes}
         about["calls"] = {path: call.about() for path, call in self.calls.items()}
@@ -127,8 +132,6 @@ class Capture(Mapping[str, Call]):
         path = Path(path)
         if path.suffix != ".npz":
             raise InputError(f"{path}: a capture is saved as .npz")
-        if not self.calls:
-            raise InputError(f"{path}: nothing was captured")
         np.savez(path, allow_pickle=False, **self.arrays())
         return path
 

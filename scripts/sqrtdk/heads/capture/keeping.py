@@ -13,6 +13,7 @@ from sqrtdk.heads.capture.places import Places
 from sqrtdk.heads.capture.scales import gain_of, measured_scale
 from sqrtdk.heads.capture.wanted import Wanted
 from sqrtdk.heads.capture.watching import Projection, Seen
+from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.limits import ADDITIVE, HALF_MAXIMUM, IN_SCORES
 
 AGREES = 1e-2
@@ -25,6 +26,7 @@ class Keeper:
 
     def __init__(self, capture: Capture, wanted: Wanted, places: Places) -> None:
         self.capture, self.wanted, self.places = capture, wanted, places
+        self.passed: dict[str, None] = {}
 
     def keep(self, seen: Seen, projections: list[Projection]) -> None:
         """Keep the first call of attention at a place that is wanted, and count the others."""
@@ -37,6 +39,8 @@ class Keeper:
         elif self.wanted.takes(path, layer):
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 calls[path] = self._call(path, layer, seen, projections)
+        else:
+            self.passed[path] = None
 
     def _call(self, path: str, layer: int | None, seen: Seen, projections: list[Projection]) -> Call:
         wanted, options = self.wanted, seen.options or {}
@@ -53,7 +57,7 @@ class Keeper:
         if logits is not None and seen.options is None and not more:
             mask, causal, positions = _plain_mask(logits > IN_SCORES, False, n, m)
         rows = self._rows(n)
-        heads = self._heads(n_heads)
+        heads = self._heads(path, n_heads)
         k = ungrouped(k, n_heads)
         if heads is not None:
             k = k[:, heads // (n_heads // k.shape[1])]
@@ -139,14 +143,16 @@ class Keeper:
         chosen = np.random.default_rng([self.wanted.seed, n]).choice(n, self.wanted.tokens, replace=False)
         return torch.from_numpy(np.sort(chosen))
 
-    def _heads(self, count: int) -> torch.Tensor | None:
+    def _heads(self, path: str, count: int) -> torch.Tensor | None:
         wanted = self.wanted.heads
         if wanted is None or (isinstance(wanted, int) and wanted >= count):
             return None
         if isinstance(wanted, int):
             chosen = np.random.default_rng([self.wanted.seed, count]).choice(count, wanted, replace=False)
         else:
-            chosen = np.array([head for head in wanted if head < count], int)
+            chosen = np.array([head for head in wanted if 0 <= head < count], int)
+            if not chosen.size:
+                raise InputError(f"heads={list(wanted)}: {path} has {count} heads, 0 to {count - 1}")
         return torch.from_numpy(np.sort(chosen))
 
 

@@ -99,7 +99,7 @@ def gain_of(x: torch.Tensor, projections: list[Projection]) -> Gain | None:
         return None
     for one in reversed(projections):
         output = one.output
-        if output._version != one.version or output.shape[-1] % d_k or output.numel() != batch * n * output.shape[-1]:
+        if one.changed or output.shape[-1] % d_k or output.numel() != batch * n * output.shape[-1]:
             continue
         parts = output.reshape(batch, n, -1, d_k)[0, ::step].float().norm(dim=-1).log().T
         difference = log_x[:, None] - parts[None]

@@ -13,6 +13,9 @@ from sqrtdk.heads.capture.transformers import watch_interface
 from sqrtdk.heads.capture.wanted import Wanted
 from sqrtdk.heads.capture.watching import Watch
 
+SHOWN = 8
+"""Paths that a message lists at most."""
+
 
 class Session(AbstractContextManager[Capture]):
     """The context of `with sqrtdk.capture(model) as cap`: everything is put back on leaving, whatever happened."""
@@ -24,7 +27,8 @@ class Session(AbstractContextManager[Capture]):
 
     def __enter__(self) -> Capture:
         places = Places(self.model)
-        watch = Watch(places, Keeper(self.capture, self.wanted, places))
+        self.keeper = Keeper(self.capture, self.wanted, places)
+        watch = Watch(places, self.keeper)
         with ExitStack() as stack:
             # What is compiled runs as it is written, or nothing would be seen.
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -36,10 +40,14 @@ class Session(AbstractContextManager[Capture]):
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
-        if error[0] is None and not self.capture:
+        if error[0] is not None or self.capture:
+            return
+        if passed := self.keeper.passed:
+            self.capture.notes.append(f"layers={self.wanted.layers!r} takes none of {', '.join(list(passed)[:SHOWN])}")
+        else:
             self.capture.notes.append(
-                "no attention was seen: neither scaled_dot_product_attention, an interface of transformers, "
-                "nn.MultiheadAttention, nor a product that enters a softmax"
+                "no attention was seen: neither scaled_dot_product_attention, flex_attention, an interface of "
+                "transformers, nn.MultiheadAttention, nor a product that enters a softmax"
             )
 
 

@@ -28,6 +28,21 @@ class Projection:
     width: int
     version: int
 
+    @classmethod
+    def of(cls, output: torch.Tensor, width: int) -> "Projection":
+        """Return what a map has just given."""
+        return cls(output, width, _version(output))
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output has been written into since."""
+        return _version(self.output) != self.version
+
+
+def _version(x: torch.Tensor) -> int:
+    """Return how often a tensor was changed in place; those of inference mode do not count that."""
+    return 0 if x.is_inference() else x._version
+
 
 @dataclass
 class Seen:
@@ -161,6 +176,21 @@ def _fused(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> A
     return output
 
 
+def _flex(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
+    """See `flex_attention`, whose logits are what a function of the user's makes of scaled scores."""
+    output = func(*args, **kwargs)
+    if not watch.within:
+        q, k, _, change, block, scale = args[:6]
+        with torch.no_grad():
+            z = scale * (q @ k.repeat_interleave(q.shape[1] // k.shape[1], dim=1).mT).float()
+            shape = (*z.shape, z.device)
+            logits = create_mask(lambda b, h, i, j: change(z[b, h, i, j], b, h, i, j), *shape)
+            mask = create_mask(block[-1], *shape)
+            logits = torch.where(mask, logits, -math.inf)
+        watch.attended(Seen(watch.places.module, q, k, scale, mask, logits=logits))
+    return output
+
+
 def _multi_head(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     """Look inside of `nn.MultiheadAttention`, which calls the fused function where no weights are asked.
 
@@ -188,7 +218,7 @@ def _multi_head(watch: Watch, func: Function, args: Arguments, kwargs: Keywords)
 def _linear(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> Any:
     output = func(*args, **kwargs)
     given = args[0] if args else kwargs["input"]
-    watch.projections.append(Projection(output, given.shape[-1], output._version))
+    watch.projections.append(Projection.of(output, given.shape[-1]))
     return output
 
 
@@ -196,7 +226,7 @@ def _affine(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) -> 
     output = func(*args, **kwargs)
     # GPT-2's projections are torch.addmm(bias, x, weight).
     if len(args) > 1:
-        watch.projections.append(Projection(output, args[1].shape[-1], output._version))
+        watch.projections.append(Projection.of(output, args[1].shape[-1]))
     return output
 
 
@@ -206,7 +236,7 @@ def _product(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) ->
     if len(operands) == 2 and isinstance(output, torch.Tensor):
         left, right = operands
         if right.ndim == 2 and left.ndim > 1:
-            watch.projections.append(Projection(output, left.shape[-1], output._version))
+            watch.projections.append(Projection.of(output, left.shape[-1]))
         if left.ndim > 2 and right.ndim > 2:
             watch.products.append((left, right.transpose(-1, -2), output.shape))
     return output
@@ -264,6 +294,7 @@ def _softmax(watch: Watch, func: Function, args: Arguments, kwargs: Keywords) ->
 
 HANDLERS: dict[str, Callable[[Watch, Function, Arguments, Keywords], Any]] = {
     "scaled_dot_product_attention": _fused,
+    "flex_attention": _flex,
     "multi_head_attention_forward": _multi_head,
     "linear": _linear,
     "addmm": _affine,
