@@ -33,8 +33,8 @@ RULES = ("d_v_for_d_k(ratio=2)", "learnable", "qk_norm", "none", "1/d_k")
 TASKS = (("recall", "recall", "adam"), ("induction", "induction", "adam"))
 WORDS_OF_VERDICTS = {"hurts": "hurts", "helps": "helps", "same": "no difference", "undecided": "undecided"}
 ON_THE_PAGE = re.compile(
-    r"article\..*\.(title|short|lead|caption|note|situation|use|every|caveat)$|article\.topics\."
-    r"|article\..*\.(names|columns)\."
+    r"article\..*\.(title|short|lead|caption|note|situation|use|caveat)$|article\.topics\."
+    r"|article\..*\.(names|columns)\.|article\.said\."
 )
 """Words that the page's template names, in place of a sentence that is chosen by numbers."""
 CONFIGURATION = {"precision": 0.001, "max_scalars": 1e7}

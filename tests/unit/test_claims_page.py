@@ -56,10 +56,11 @@ def test_both_languages_have_the_same_words_with_the_same_places():
 def test_whatever_a_row_can_be_has_its_words(language):
     say = words.Words(words.read(REPORT, language))
     values = dict.fromkeys(
-        ("holds_if", "not_if", "value", "what", "place", "distance", "other", "verdict", "claims"), "7"
+        ("holds_if", "not_if", "value", "what", "interval", "bound", "place", "distance", "other", "verdict", "claims"),
+        "7",
     )
     keys = [f"verdicts.{name}" for name in VERDICTS] + [f"kinds.{name}" for name in KINDS]
-    keys += [f"reasons.{name}" for name in REASONS] + [f"groups.{name}" for name in ("surprises", "A", "B")]
+    keys += [f"reasons.{name}" for name in REASONS]
     keys += [f"conditions.{name}" for name in VERDICTS if name != "opinion"] + ["otherwise", "instead_of", "identity"]
     keys += [
         "from.shipped",
@@ -139,13 +140,31 @@ def test_repeated_claims_and_identities_are_counted(frame):
     assert int(caveats["turned"]) == int((frame["verdict"] != frame["other_verdict"]).sum())
 
 
-def test_surprises_come_first_and_the_worst_of_them_before_all(frame):
-    groups = page.ledger(frame, "en").groups
-    assert list(groups) == ["surprises", "A", "B"]
-    shown = [line.verdict for line in groups["surprises"]]
-    assert shown == sorted(shown)
-    assert len(shown) == frame["surprise"].sum()
-    assert sum(map(len, groups.values())) == len(CLAIMS)
+def test_claims_stand_by_question_and_the_worst_of_each_before_all(frame):
+    shown = page.ledger(frame, "en")
+    assert list(shown.groups) == list(page.SUBJECTS)
+    assert sorted(line.id for line in shown.rows) == sorted(CLAIMS)
+    for name, lines in {**shown.groups, "": shown.surprises}.items():
+        ranks = [page.ORDER.index(line.verdict) for line in lines]
+        assert ranks == sorted(ranks), name
+    assert [line.id for line in shown.groups["gradients"] if line.id == "C11"]
+    assert len(shown.surprises) == frame["surprise"].sum()
+    assert {verdict: count for verdict, count, _ in shown.counts()} == frame["verdict"].value_counts().to_dict()
+    verdicts = frame.set_index("claim")["verdict"]
+    for question in shown.groups:
+        assert all(verdicts[first] == verdict for verdict, _, first in shown.counts(question))
+    assert sum(count for name in shown.groups for _, count, _ in shown.counts(name)) == len(CLAIMS)
+
+
+def test_an_undecided_claim_names_the_bound_that_its_interval_crosses(frame):
+    rows = frame[frame["reason"] == "interval"]
+    assert len(rows)
+    lines = {line.id: line for line in page.ledger(frame, "en").rows}
+    for row in rows.to_dict("records"):
+        bound = float(lines[row["claim"]].why.values["bound"])
+        assert min(abs(bound - row["expected"] - margin) for margin in (row["margin"], -row["margin"])) < 1e-3
+        crossed = [row[f"{side}low"] <= bound <= row[f"{side}high"] for side in ("", "not_if_")]
+        assert any(crossed), row["claim"]
 
 
 @pytest.mark.parametrize(

@@ -116,11 +116,13 @@ def test_training_ends_worse_where_the_difference_is_beyond_the_margin_of_the_ve
     lost = table.assign(**{name: 100 * table[name] for name in losses})
     swapped = lost.assign(scaling=lost["scaling"].replace({"none": "1/sqrt(d_k)", "1/sqrt(d_k)": "none"}))
     tiny = table.assign(**{name: table[name] / 1000 for name in losses})
+    wide = lost.assign(loss_low=lost["loss"] / 1e3, loss_high=lost["loss"] * 1e3)
     for frame, said in (
-        (lost, "even the best learning rate ends worse: recall"),
-        (swapped, "without the scale ends better: recall"),
+        (lost, "without the scale recall ends worse"),
+        (swapped, "without the scale recall ends better"),
         # The same ratio of losses, all of them next to none.
-        (tiny, "training may end alike without the scale: recall"),
+        (tiny, "without the scale recall ends alike"),
+        (wide, "without the scale recall is undecided"),
     ):
         assert said in describe("training-curves", synthetic.frames() | {"training_curves": frame}).title
 
@@ -129,7 +131,7 @@ def test_training_ends_worse_where_the_difference_is_beyond_the_margin_of_the_ve
     ("times", "said"),
     [
         (1, "1/d_k ends like 1/√d_k"),
-        (0.99, "1/d_k ends a little lower than 1/√d_k"),
+        (0.99, "1/d_k ends lower than 1/√d_k, but within the shaded 0.05 nats that count as alike"),
         (1e-3, "1/d_k ends better than 1/√d_k"),
         (100, "1/d_k ends worse too"),
     ],
@@ -137,11 +139,16 @@ def test_training_ends_worse_where_the_difference_is_beyond_the_margin_of_the_ve
 def test_how_the_width_itself_ends_stands_in_the_title(times, said):
     table = synthetic.frames()["training_curves"]
     losses = ["loss", "loss_low", "loss_high"]
-    table = table.assign(**{name: 100 * table[name] for name in losses})
+    table = table.assign(
+        **{name: times * table["loss"] for name, times in zip(losses, (100, 99.9, 100.1), strict=True)}
+    )
     root = table[table["scaling"] == "1/sqrt(d_k)"].assign(scaling="1/d_k")
     root = root.assign(**{name: times * root[name] for name in losses})
     both = pd.concat([table[table["scaling"] != "1/d_k"], root])
     assert describe("training-curves", {"training_curves": both}).title.endswith(said)
+    open_ends = both.assign(loss_low=both["loss"] / 1e3, loss_high=both["loss"] * 1e3)
+    open_title = describe("training-curves", {"training_curves": open_ends}).title
+    assert open_title.endswith(said if times == 0.99 else "with 1/d_k it is undecided")
     without = table[table["scaling"] != "1/d_k"]
     assert "1/d_k" not in describe("training-curves", {"training_curves": without}).title
 

@@ -56,10 +56,21 @@ def test_each_task_stands_under_what_a_rule_does_to_it(experiments, words):
     assert sum(len(one.values["tasks"].items) for one in told) == len(experiments)
     for language in LANGUAGES:
         assert say(language, sentence)
-    brief = longer_runs.verdicts(verdicts(*experiments), "longer.linear", RULE, brief=True)
-    assert brief.key == ("longer.linear.brief" if turns else sentence.key)
-    assert all(say(language, brief) for language in LANGUAGES)
-    assert longer_runs.verdicts(verdicts(*experiments), "longer.plain", "none") is None
+    (brief,) = longer_runs.brief(verdicts(*experiments), "longer.brief.linear", RULE)
+    assert brief.key == f"longer.brief.linear.{'turns' if turns else 'other'}"
+    assert longer_runs.verdicts(verdicts(*experiments), "longer.linear", "none") is None
+    assert longer_runs.brief(verdicts(*experiments), "longer.brief.plain", "none") == ()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_hurts_everywhere_is_said_in_a_sentence_with_what_ends_alike(language):
+    slow = ("a", "recall", "adam", {64: HURTS})
+    (brief,) = longer_runs.brief(verdicts(slow), "longer.brief.plain", RULE)
+    assert brief.key == "longer.brief.plain.hurts"
+    same = verdicts(("recall_long", "recall", "adam", {64: HURTS}), accuracy=SAME)
+    told = longer_runs.brief(pd.concat([verdicts(slow), same]), "longer.brief.plain", RULE)
+    assert [one.key for one in told] == ["longer.brief.plain.hurts", "longer.alike"]
+    assert all(say(language, one) for one in told)
 
 
 def test_what_ends_otherwise_helps_or_hurts_and_is_not_slow_alone():

@@ -8,6 +8,7 @@ the number is from its threshold, and what another reasonable threshold would ma
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -350,6 +351,7 @@ def claim(id: str, **parts: Any) -> Callable[[Callable[["Results"], Outcome | Te
         if id in REGISTRY:
             raise ValueError(f"two claims are called {id}")
 
+        @functools.wraps(test)
         def outcome(results: "Results") -> Outcome:
             decided = test(results)
             return decided if isinstance(decided, Outcome) else Outcome((decided,))

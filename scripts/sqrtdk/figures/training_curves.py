@@ -53,6 +53,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
             _draw_rule(axes, part, look)
             ends += [(part["loss"].iloc[-1], look.label, look.colour)] if len(part) else []
         _guessing(axes, float(rows["guess"].iloc[0]))
+        _alike(axes, rows[rows["scaling"] == _SCALED])
         _rates(axes, rows["learning_rate"])
         panels.log_ticks(axes)
         axes.minorticks_off()
@@ -75,6 +76,17 @@ def _guessing(axes: Axes, guess: float) -> None:
     axes.text(
         0.02, math.log(guess * 1.1 / low) / math.log(high / low), "guessing", transform=axes.transAxes, va="bottom"
     )
+
+
+def _alike(axes: Axes, scaled: pd.DataFrame) -> None:
+    """Shade the losses that count as no difference from the best one with the usual scale."""
+    if scaled.empty:
+        return
+    best, colour, (low, high) = _best(scaled)["loss"], style.scaling(_SCALED).colour, axes.get_ylim()
+    top = best + _margin()
+    axes.axhspan(max(best - _margin(), low), top, color=colour, alpha=style.FAINT, linewidth=0, zorder=0)
+    at = {"transform": axes.transAxes, "va": "top", "color": colour}
+    axes.text(0.02, math.log(top / low) / math.log(high / low), f"alike: within\n{_margin():g} nats", **at)
 
 
 def _rates(axes: Axes, rates: pd.Series) -> None:
@@ -123,7 +135,7 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 
 
 def _title(groups: list[pd.DataFrame]) -> tuple[Sentence, ...]:
-    """Say which tasks end worse without the scale at their best rates, which better, and which alike."""
+    """Say of each task how it ends without the scale at its best rate, and of all how 1/d_k does."""
     found: dict[str, list[object]] = {}
     for rows in groups:
         plain, scaled = (rows[rows["scaling"] == rule] for rule in (_PLAIN, _SCALED))
@@ -131,15 +143,12 @@ def _title(groups: list[pd.DataFrame]) -> tuple[Sentence, ...]:
             found.setdefault(_verdict(_best(plain), _best(scaled)), []).append(training_words.task(rows))
     if not found:
         return (Sentence("title"),)
-    if len(found) == 1:
-        ((verdict, tasks),) = found.items()
-        return Sentence(f"finding.{verdict}", {"tasks": Listing(tuple(tasks))}), *_linear(groups)
     parts = tuple(
-        Sentence(f"finding.of.{verdict}", {"tasks": Listing(tuple(found[verdict]))})
-        for verdict in ("worse", "level", "better")
+        Sentence(f"finding.{verdict}", {"tasks": Listing(tuple(found[verdict]))})
+        for verdict in ("worse", "open", "alike", "better")
         if verdict in found
     )
-    return Sentence("finding.mixed", {"parts": Listing(parts, "semicolon")}), *_linear(groups)
+    return Sentence("finding.all", {"parts": Listing(parts, "semicolon")}), *_linear(groups)
 
 
 def _linear(groups: list[pd.DataFrame]) -> Iterator[Sentence]:
@@ -149,10 +158,10 @@ def _linear(groups: list[pd.DataFrame]) -> Iterator[Sentence]:
         return
     ends = [(_best(linear), _best(root)) for linear, root in pairs]
     found = {_verdict(*pair) for pair in ends}
-    word = found.pop() if len(found) == 1 else "mixed"
-    if word == "level" and all(linear["loss"] < root["loss"] for linear, root in ends):
+    word = next(iter(found)) if len(found) == 1 else "mixed"
+    if found <= {"alike", "open"} and all(-_margin() < one["loss"] - root["loss"] < 0 for one, root in ends):
         word = "lower"
-    yield Sentence(f"finding.linear.{word}", {})
+    yield Sentence(f"finding.linear.{word}", {"margin": f"{_margin():g}"})
 
 
 def _margin() -> float:
@@ -163,10 +172,11 @@ def _margin() -> float:
 
 
 def _verdict(plain: pd.Series, scaled: pd.Series) -> str:
-    """Say how a rule ends against another, of which only a difference beyond the margin of the verdicts counts."""
-    if plain["loss_low"] > scaled["loss_high"] + _margin():
-        return "worse"
-    return "better" if plain["loss_high"] + _margin() < scaled["loss_low"] else "level"
+    """Say how a rule ends against another: worse or better by more than the margin, alike within it, or open."""
+    over, under = plain["loss_low"] - scaled["loss_high"], plain["loss_high"] - scaled["loss_low"]
+    if over > _margin() or under < -_margin():
+        return "worse" if over > _margin() else "better"
+    return "alike" if over >= -_margin() and under <= _margin() else "open"
 
 
 def _caption(frames: Mapping[str, pd.DataFrame], table: pd.DataFrame) -> tuple[Sentence, ...]:
@@ -221,9 +231,10 @@ def _reading(rows: pd.DataFrame) -> Sentence:
             continue
         unscaled, usual = _best(plain), _best(scaled)
         values = {"d_k": str(d_k), "plain": _loss(unscaled), "scaled": _loss(usual)}
+        values["verdict"] = Sentence(f"reading.{_verdict(unscaled, usual)}")
         for name, part in (("plain", plain), ("scaled", scaled)):
             values |= {f"{name}_learns": str(int((part["n_guessing"] == 0).sum())), f"{name}_rates": str(len(part))}
-        parts.append(Sentence(f"reading.{_verdict(unscaled, usual)}", values))
+        parts.append(Sentence("reading.at", values))
     if not parts:
         return Sentence("reading.nothing", {"experiment": experiment})
     return Sentence("reading.all", {"experiment": experiment, "parts": Listing(tuple(parts), "semicolon")})

@@ -21,7 +21,6 @@ from sqrtdk.words import numbers
 ARTICLE: dict[str, tuple[str, ...]] = {
     "scores": ("widths",),
     "gradients": ("vanishing",),
-    "training": ("other_factors",),
 }
 """Tables of each chapter of the article, in their order."""
 ATLAS: dict[str, tuple[str, ...]] = {
@@ -29,7 +28,7 @@ ATLAS: dict[str, tuple[str, ...]] = {
     "attention": ("contrast", "saturation", "three_numbers", "before_after"),
     "gradients": ("gradients", "tiny_gradients"),
     "factor": ("scale_rules", "normalisers", "linear_attention", "rounding"),
-    "training": ("training", "start_rate", "training_growth", "training_shipped"),
+    "training": ("other_factors", "training", "start_rate", "training_growth", "training_shipped"),
     "start": ("initialisation", "normalisation"),
     "heads": ("audit", "real_heads", "audit_all"),
 }

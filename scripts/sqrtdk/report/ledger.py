@@ -1,4 +1,4 @@
-"""The ledger as the report shows it: claims.csv in groups, the surprises first, in the words of one language."""
+"""The ledger as the report shows it: claims.csv by question, in the words of one language."""
 
 import re
 from collections import Counter
@@ -16,10 +16,10 @@ from sqrtdk.claims.core import (
     FAILS,
     HOLDS,
     HOLDS_IF,
+    INTERVAL,
     MISSING,
     NEAR,
     OPINION,
-    SOURCES,
     UNDECIDED,
     UNTESTED,
 )
@@ -32,6 +32,15 @@ from sqrtdk.words.sentences import Sentence
 
 ORDER = (FAILS, HOLDS_IF, UNDECIDED, HOLDS, OPINION)
 """Verdicts in the order of a group: what a reader would not expect comes first."""
+SUBJECTS = {
+    "scores": ("moments",),
+    "attention": ("softmax",),
+    "gradients": ("gradients",),
+    "factor": ("factors", "rules"),
+    "training": ("training",),
+    "start": ("layers",),
+}
+"""The question that claims are on, a chapter of the article, and the modules of claims/ in which they stand."""
 LARGE = 0.25
 """An error that is a larger share of its number says less than the interval."""
 CHECKS = "claims.claim_checks"
@@ -58,8 +67,7 @@ class Line:
     otherwise: str
     place: Markup
     instead_of: Markup
-    reason: str
-    missing: str
+    why: Sentence | None
     kind: str
     shipped: str
     evidence: str
@@ -67,23 +75,17 @@ class Line:
     identity: bool
     remark: Markup
 
-    @property
-    def why(self) -> Sentence:
-        """Return why a claim that is undecided is so; what kind of ensemble a run lacks is said in words."""
-        role = self.missing.removeprefix(ROLE)
-        if role != self.missing:
-            return Sentence(f"claims.lacking.{role.replace(' ', '_')}")
-        return Sentence(f"claims.reasons.{self.reason}", {"what": self.missing})
-
 
 @dataclass(frozen=True)
 class Ledger:
-    """The table of claims: groups of lines by name, `surprises` first, and the sentences that sum it up.
+    """The table of claims: groups of lines by question, and the sentences that sum it up.
 
     thresholds: what each is, its value, another one, and the reason, in words of one language.
+    surprises: the lines that many other texts repeat and that do not simply hold.
     """
 
     groups: dict[str, tuple[Line, ...]]
+    surprises: tuple[Line, ...]
     summary: tuple[Sentence, ...]
     thresholds: tuple[tuple[Markup, str, str, Markup], ...]
     key: str = "claims"
@@ -92,16 +94,26 @@ class Ledger:
     def rows(self) -> tuple[Line, ...]:
         return tuple(line for lines in self.groups.values() for line in lines)
 
+    def counts(self, question: str = "") -> list[tuple[str, int, str]]:
+        """Return each verdict on the claims of a question, or on all, its count, and the first claim to get it."""
+        lines = self.groups[question] if question else self.rows
+        found = {verdict: [line.id for line in lines if line.verdict == verdict] for verdict in ORDER}
+        return [(verdict, len(ids), ids[0]) for verdict, ids in found.items() if ids]
+
 
 def ledger(frame: pd.DataFrame, language: str) -> Ledger:
     """Return the ledger of the report from claims.csv, with the claims in one language."""
     rows = sorted(frame.to_dict("records"), key=lambda row: ORDER.index(row["verdict"]))
-    surprises = [row for row in rows if row["surprise"]]
-    groups = {"surprises": surprises}
-    for source in SOURCES:
-        groups[source] = [row for row in rows if row["source"] == source and row not in surprises]
-    lines = {name: tuple(_line(row, language) for row in found) for name, found in groups.items() if found}
-    return Ledger(lines, tuple(summary(frame)), thresholds(language))
+    lines = {row["claim"]: _line(row, language) for row in rows}
+    rooms = {name: CLAIMS[name].test.__module__.rpartition(".")[2] for name in lines}
+    groups = {
+        question: tuple(line for name, line in lines.items() if rooms[name] in modules)
+        for question, modules in SUBJECTS.items()
+    }
+    surprises = tuple(lines[row["claim"]] for row in rows if row["surprise"])
+    return Ledger(
+        {name: found for name, found in groups.items() if found}, surprises, tuple(summary(frame)), thresholds(language)
+    )
 
 
 def thresholds(language: str) -> tuple[tuple[Markup, str, str, Markup], ...]:
@@ -132,8 +144,7 @@ def _line(row: dict[str, Any], language: str) -> Line:
         _number(row, "not_if_"),
         typeset(place(row)),
         typeset(text(row["instead_of"])),
-        text(row["reason"]),
-        text(row["missing"]),
+        _why(row),
         claim.kind,
         "longer" if row["longer"] else "shipped" if row["shipped"] else "",
         claim.evidence,
@@ -141,6 +152,20 @@ def _line(row: dict[str, Any], language: str) -> Line:
         claim.identity,
         typeset(claim.remark.language(language)) if claim.remark else Markup(),
     )
+
+
+def _why(row: dict[str, Any]) -> Sentence | None:
+    """Say why a claim is undecided: the bound that its interval crosses, or what the run lacks, in words."""
+    reason, lacking = text(row["reason"]), text(row["missing"])
+    if role := lacking.removeprefix(ROLE) if lacking.startswith(ROLE) else "":
+        return Sentence(f"claims.lacking.{role.replace(' ', '_')}")
+    values = {"what": lacking}
+    if reason == INTERVAL:
+        edges = {row["expected"] - row["margin"], row["expected"] + row["margin"]}
+        sides = ((row[f"{side}low"], row[f"{side}high"]) for side in ("", "not_if_"))
+        (low, high), edge = next(((low, high), edge) for low, high in sides for edge in edges if low <= edge <= high)
+        values = {"interval": numbers.interval(low, high), "bound": exact(edge, 4)}
+    return Sentence(f"claims.reasons.{reason}", values) if reason else None
 
 
 def _distance(row: dict[str, Any]) -> Iterator[Sentence]:

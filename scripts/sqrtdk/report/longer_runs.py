@@ -61,27 +61,43 @@ def _cell(rows: pd.DataFrame, summary: pd.DataFrame) -> Cell:
     return Cell(sentences=(told,), note=Listing(tuple(words), "comma"), note_word="tables.literal")
 
 
-def verdicts(rows: pd.DataFrame, key: str, scaling: str, brief: bool = False) -> Sentence | None:
+def verdicts(rows: pd.DataFrame, key: str, scaling: str) -> Sentence | None:
     """Say which tasks and optimisers a rule hurts, helps or leaves alone against 1/√d_k; None where it did not run.
 
     rows: training_verdicts.csv. key: of the words, which have `turns` for a sign that changes, and `verdicts`.
-    brief: say of a sign that changes no more than that.
     """
+    groups = _by_verdict(rows, scaling)
+    parts = [Sentence(f"longer.verdict.{word}", {"tasks": Listing(tuple(one))}) for word, one in groups.items()]
+    parts += _ends(rows, scaling)
+    word = "turns" if _turns(groups) else "verdicts"
+    return Sentence(f"{key}.{word}", {"parts": Listing(tuple(parts), "semicolon")}) if parts else None
+
+
+def brief(rows: pd.DataFrame, key: str, scaling: str) -> tuple[Sentence, ...]:
+    """Say in a sentence or two whether a rule hurts every task and optimiser, and which end alike all the same.
+
+    rows: training_verdicts.csv. key: of the words, which have `turns` for a sign that changes, `hurts` and `other`.
+    """
+    groups = _by_verdict(rows, scaling)
+    hurts = groups.keys() <= {"hurts", IN_TIME["hurts"]}
+    told = Sentence(f"{key}.{'turns' if _turns(groups) else 'hurts' if hurts else 'other'}")
+    ends = tuple(Sentence(f"article.tasks.{task}") for task in sorted(alike(rows, scaling))) if hurts else ()
+    return (told, *([Sentence("longer.alike", {"tasks": Listing(ends)})] if ends else [])) if groups else ()
+
+
+def _by_verdict(rows: pd.DataFrame, scaling: str) -> dict[str, list[Sentence]]:
+    """Return the tasks and optimisers by what a rule does to them."""
     groups: dict[str, list[Sentence]] = {}
     for experiment in _each(rows[(rows["scaling"] == scaling) & rows["estimate"].notna()]):
         measure = _measure(experiment)
         word = _word(experiment.loc[experiment["comparison"] == measure, "verdict"])
         word = IN_TIME.get(word, word) if measure == "speed" else word
         groups.setdefault(word, []).append(Sentence("longer.named", _named(experiment)))
-    parts = [Sentence(f"longer.verdict.{word}", {"tasks": Listing(tuple(one))}) for word, one in groups.items()]
-    parts += _ends(rows, scaling)
-    if not parts:
-        return None
-    turns = "turns" in groups or all(groups.keys() & {word, in_time} for word, in_time in IN_TIME.items())
-    if turns and brief:
-        return Sentence(f"{key}.brief")
-    word = "turns" if turns else "verdicts"
-    return Sentence(f"{key}.{word}", {"parts": Listing(tuple(parts), "semicolon")})
+    return groups
+
+
+def _turns(groups: dict[str, list[Sentence]]) -> bool:
+    return "turns" in groups or all(groups.keys() & {word, in_time} for word, in_time in IN_TIME.items())
 
 
 def alike(rows: pd.DataFrame, scaling: str) -> set[str]:

@@ -226,9 +226,9 @@ class Article:
             start = "uniform" if share >= UNIFORM else "spread"
             text.append(self.said(f"factor.start.{start}", f"keys={keys}", n_keys=n_keys))
         text.append(self.said("factor.without"))
-        mup_text = [self.said("factor.match")]
-        mup_text += _known(longer_runs.verdicts(self.longer["training_verdicts"], "longer.linear", MUP, brief=True))
-        return Chapter("factor", self.said(f"factor.finding.{verdict}", *quoted), (tuple(text), tuple(mup_text)))
+        trains = longer_runs.brief(self.longer["training_verdicts"], "longer.brief.linear", MUP)
+        mup_text = (self.said("factor.match"), *trains)
+        return Chapter("factor", self.said(f"factor.finding.{verdict}", *quoted), (tuple(text), mup_text))
 
     # ---- training
 
@@ -396,10 +396,6 @@ class Article:
 
 
 _OF_MEAN = ("estimate", "se")
-
-
-def _known(*sentences: Sentence | None) -> tuple[Sentence, ...]:
-    return tuple(sentence for sentence in sentences if sentence is not None)
 
 
 def _tasks(names: Iterable[str]) -> Listing:

@@ -20,11 +20,11 @@ from sqrtdk.words.sentences import Sentence
 
 COLUMNS = ("situation", "use", "measured", "evidence")
 EVIDENCE = {
-    "plain": ("tab-contrast", "fig-saturation", "tab-training-shipped"),
+    "plain": ("tab-contrast", "fig-saturation", "tab-other-factors"),
     "start": ("tab-initialisation", "fig-initialisation"),
     "rmsnorm": ("tab-normalisation",),
     "cosine": ("tab-normalisation", "tab-mistakes"),
-    "mup": ("tab-scale-rules", "fig-training-curves", "tab-training-shipped"),
+    "mup": ("tab-scale-rules", "fig-training-curves", "tab-other-factors"),
     "long": ("tab-scale-rules", "fig-planted-key"),
     "fold": ("tab-initialisation", "methods-training"),
     "linear": ("tab-linear-attention",),
@@ -34,7 +34,7 @@ EVIDENCE = {
 """The rows in their order, and the anchors that each rests on."""
 
 
-TRAINED = {"plain": ("longer.plain", "none"), "mup": ("longer.linear", "1/d_k")}
+TRAINED = {"plain": ("longer.brief.plain", "none"), "mup": ("longer.brief.linear", "1/d_k")}
 """The rows that also say what training makes of a rule: the words, and the rule."""
 
 
@@ -77,9 +77,8 @@ def measured(
         "sparse": _said("sparse", _sparse(frames["normalisers"])),
         "bits": _said("bits", _bits(frames["rounding"])),
     }
-    trained = {name: longer_runs.verdicts(longer["training_verdicts"], *rule) for name, rule in TRAINED.items()}
-    told = {name: (sentence, trained.get(name)) for name, sentence in found.items() if sentence is not None}
-    return {name: tuple(one for one in sentences if one is not None) for name, sentences in told.items()}
+    trained = {name: longer_runs.brief(longer["training_verdicts"], *rule) for name, rule in TRAINED.items()}
+    return {name: (sentence, *trained.get(name, ())) for name, sentence in found.items() if sentence is not None}
 
 
 def _said(name: str, values: dict[str, Any]) -> Sentence:

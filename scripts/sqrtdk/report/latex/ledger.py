@@ -34,7 +34,7 @@ def _row(line: Line, measured_at: str, language: str) -> tuple[Cell, ...]:
     condition = "" if not line.otherwise else _condition(line, claim, language)
     otherwise = Sentence("claims.otherwise", {"value": line.otherwise}) if line.otherwise else ""
     evidence = Tex(rf"\texttt{{{line.evidence}}}")
-    reason = line.why if line.reason else evidence
+    reason = line.why or evidence
     return (
         Cell(f"{line.id} ({line.source})"),
         Cell(typeset(claim.says.language(language)), note=condition, note_word="tables.literal"),
