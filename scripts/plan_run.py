@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "resources/costs.yaml"
 GUIDE = ROOT / "docs/scaling.md"
 CORES = [1, 2, 100, 10_000]
-NEEDED = ("run.json", "provenance.json", "logs", "benchmarks", "cells")
+NEEDED = ("run.json", "provenance.json", "logs", "cells")
 """What a finished run has in its folder of results."""
 SHOWN = 0.005
 """Rules with less of the CPU time than this are put together."""

@@ -7,10 +7,12 @@ import gc
 import importlib
 import inspect
 import json
+import resource
 import time
 from pathlib import Path
 from typing import NewType
 
+MEMORY_LINE = "Memory: {} MB at most"
 CPU_LINE = "CPU seconds: {} in the program, {} with its start and imports"
 """What each program says last, into its log."""
 KEPT_MEMORY = 2**24
@@ -43,6 +45,7 @@ def run(main) -> None:
     with importing() as imports:
         main(**arguments)
     after = time.process_time()
+    print(MEMORY_LINE.format(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
     print(CPU_LINE.format(f"{after - before - sum(imports):.3f}", f"{after:.3f}"))
     gc.freeze()  # the end of a process gives all memory back: no need to look through it for what could be freed
 

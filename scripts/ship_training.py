@@ -1,6 +1,5 @@
 """Put the summary of a run of config/train.yaml into resources/training, with what it was made from."""
 
-import csv
 import json
 import platform
 from importlib.metadata import version
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from finish_run import programs
 from program import run
 from sqrtdk.config import validation
 from sqrtdk.results import reading
@@ -34,16 +34,8 @@ def ship_training(results: Path, folder: Path = ROOT / "resources/training"):
 
 
 def cpu_seconds(results: Path) -> dict[str, int]:
-    """Return the CPU seconds that the models of each experiment took, as Snakemake has measured them."""
-    found = {}
-    for folder in sorted((results / "benchmarks/train_models").iterdir()):
-        found[folder.name] = round(sum(float(row["cpu_time"]) for row in _benchmarks(folder)))
-    return found
-
-
-def _benchmarks(folder: Path) -> list[dict]:
-    texts = [file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.tsv"))]
-    return [row for text in texts for row in csv.DictReader(text.splitlines(), delimiter="\t")]
+    """Return the CPU seconds that the models of each experiment took, as their programs said."""
+    return {name: round(sum(spent)) for name, spent in sorted(programs(results / "logs/train_models").items())}
 
 
 def configuration() -> dict:

@@ -23,7 +23,7 @@ import local_slurm
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = ROOT / "profiles/slurm"
-OF_ONE_RUN = ("run.json", "logs", "benchmarks")
+OF_ONE_RUN = ("run.json", "logs")
 """Times and memory, which no two runs share."""
 VICTIMS = ("cancelled", "killed")
 

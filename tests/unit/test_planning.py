@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import plan_run  # noqa: E402
+from program import CPU_LINE, MEMORY_LINE  # noqa: E402
 
 TABLE = yaml.safe_load((ROOT / "resources/costs.yaml").read_text(encoding="utf-8"))
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
@@ -83,22 +84,16 @@ def test_wall_time_is_shared_until_something_else_limits_it():
 
 
 def finished_run(folder: Path, prices: dict[str, dict[str, float]]) -> Path:
-    """Write the logs and benchmarks that a run of SMALL would leave if its jobs cost exactly these prices."""
+    """Write the logs that a run of SMALL would leave if its jobs cost exactly these prices."""
     spent = 0.0
     jobs = planning.jobs(SMALL)
     for rule, works in jobs.items():
         for name, work in works.items():
             seconds = sum(amount * prices[rule][unit] for unit, amount in (work or {"jobs": 1}).items())
-            log, benchmark = (
-                folder / kind / rule / f"{name}.{end}" if name else folder / kind / f"{rule}.{end}"
-                for kind, end in (("logs", "log"), ("benchmarks", "tsv"))
-            )
-            for path, text in (
-                (log, f"words\nCPU seconds: {seconds!r} in the program, {seconds + 0.25!r} with its start\n"),
-                (benchmark, "s\tmax_rss\n1.0\t123.4\n"),
-            ):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
+            log = folder / "logs" / rule / f"{name}.log" if name else folder / f"logs/{rule}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            said = ("words", MEMORY_LINE.format("123"), CPU_LINE.format(repr(seconds), repr(seconds + 0.25)), "")
+            log.write_text("\n".join(said), encoding="utf-8")
             spent += seconds + 0.25
     n_jobs = sum(map(len, jobs.values()))
     record = {"cores": 2, "wall_seconds": spent, "cpu_seconds": spent + costs.SNAKEMAKE_START + 0.125 * n_jobs}

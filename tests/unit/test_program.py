@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import resource
 import sys
 
 import pytest
@@ -58,4 +59,7 @@ def test_a_program_says_what_it_took_without_its_imports(clock, modules, monkeyp
     monkeypatch.setattr(sys, "argv", ["main", "--number", "3"])
     program.run(main)
     # The clock shows 0 before, 1 and 2 around the import, and 3 after.
-    assert capsys.readouterr().out == program.CPU_LINE.format("2.000", "3.000") + "\n"
+    memory, seconds = capsys.readouterr().out.splitlines()
+    assert seconds == program.CPU_LINE.format("2.000", "3.000")
+    least = int(memory.removeprefix("Memory: ").removesuffix(" MB at most"))
+    assert 10 < least <= resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -7,6 +7,7 @@ import math
 import pytest
 
 import ship_training
+from program import CPU_LINE
 from ship_training import ROOT
 from sqrtdk.results import reading
 from sqrtdk.training import rules, tasks
@@ -98,10 +99,10 @@ def test_it_was_made_within_its_budget(made_of):
 
 
 def test_time_is_summed_by_experiment(tmp_path):
-    folder = tmp_path / "benchmarks/train_models/mine/none"
+    folder = tmp_path / "logs/train_models/mine/none"
     folder.mkdir(parents=True)
     for d_k, seconds in ((16, 1.5), (64, 2.25)):
-        (folder / f"{d_k}.tsv").write_text(f"s\tcpu_time\n9\t{seconds}\n", encoding="utf-8")
+        (folder / f"{d_k}.log").write_text(CPU_LINE.format(1, seconds), encoding="utf-8")
     assert ship_training.cpu_seconds(tmp_path) == {"mine": 4}
 
 

@@ -21,7 +21,7 @@ TARGET = "results/moments.csv"
 # A process that has imported Snakemake, but nothing of any source, and is copied for each plan.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["snakemake.cli", "snakemake.api", "pandas"])
-NOT_HASHED = ("run.json", "logs", "benchmarks", ".gitkeep")
+NOT_HASHED = ("run.json", "logs", ".gitkeep")
 
 
 def snakemake(

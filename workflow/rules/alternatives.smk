@@ -16,8 +16,6 @@ rule simulate_alternatives:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_alternatives/{d_k}.log",
-    benchmark:
-        "results/benchmarks/simulate_alternatives/{d_k}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -39,8 +37,6 @@ rule collect_alternatives:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_alternatives.log",
-    benchmark:
-        "results/benchmarks/collect_alternatives.tsv"
     conda:
         "../../environment.yml"
     message:

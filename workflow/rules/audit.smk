@@ -13,8 +13,6 @@ rule audit_heads:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/audit_heads.log",
-    benchmark:
-        "results/benchmarks/audit_heads.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -25,8 +25,6 @@ rule write_latex:
         versions=versions("pandas"),
     log:
         "results/logs/write_latex.log",
-    benchmark:
-        "results/benchmarks/write_latex.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -17,8 +17,6 @@ rule check_claims:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/check_claims.log",
-    benchmark:
-        "results/benchmarks/check_claims.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -44,8 +42,6 @@ rule decide_claims:
         versions=versions("scipy", "pandas"),
     log:
         "results/logs/decide_claims.log",
-    benchmark:
-        "results/benchmarks/decide_claims.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -14,6 +14,7 @@ SOURCE = Path(os.path.relpath(Path(str(workflow.current_basedir)).resolve().pare
 SCRIPTS = SOURCE / "scripts"
 sys.path.insert(0, str(SCRIPTS.resolve()))
 
+import warm_start
 import workflow_graph
 import workflow_support
 from sqrtdk.claims import catalogue as claims
@@ -180,13 +181,15 @@ def as_json(value):
 
 
 def start():
-    """Say little while jobs run, and lift Snakemake's limit on the rate of submissions where nothing is submitted.
+    """Say little while jobs run; where nothing is submitted, start jobs warm, and lift the limit on submissions.
 
     Each scheduling pass under the limit starts a timer that never stops, so that passes, and with them the time of a
     run, grow with the square of the number of jobs: with 240 jobs they took longer than the jobs.
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+        if workflow.is_main_process:
+            warm_start.start()
     if workflow.is_main_process and not workflow.output_settings.verbose:
         import snakemake.logging
         import show_progress
@@ -198,6 +201,7 @@ def finish():
     """Print the summary of a run that did something."""
     import finish_run
 
+    warm_start.stop()
     # On a cluster it is not said how many there are, and asking the workflow for them would be an error.
     cores = workflow.resource_settings.cores if workflow.local_exec else None
     # What a job of a cell writes, another rule collects.
@@ -212,6 +216,7 @@ def fail():
 
     import explain_failures
 
+    warm_start.stop()
     if said := explain_failures.explain(workflow.scheduler.failed, STARTED):
         atexit.register(print, f"\n{said}", file=sys.stderr, flush=True)
 

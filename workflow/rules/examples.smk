@@ -17,8 +17,6 @@ rule sample_typical_rows:
         versions=versions("numpy"),
     log:
         "results/logs/sample_typical_rows.log",
-    benchmark:
-        "results/benchmarks/sample_typical_rows.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -39,8 +37,6 @@ rule sample_one_query:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/sample_one_query.log",
-    benchmark:
-        "results/benchmarks/sample_one_query.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -61,8 +57,6 @@ rule simulate_worked_example:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_worked_example.log",
-    benchmark:
-        "results/benchmarks/simulate_worked_example.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -84,8 +78,6 @@ rule count_tiny_gradients:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/count_tiny_gradients.log",
-    benchmark:
-        "results/benchmarks/count_tiny_gradients.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -37,8 +37,6 @@ rule draw_figure:
         versions=versions("numpy", "scipy", "pandas", "matplotlib", "seaborn", "pypdf"),
     log:
         "results/logs/draw_figure/{figure}.log",
-    benchmark:
-        "results/benchmarks/draw_figure/{figure}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -65,8 +63,6 @@ rule publish_figures:
         versions=versions("pypdf"),
     log:
         "results/logs/publish_figures.log",
-    benchmark:
-        "results/benchmarks/publish_figures.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -17,8 +17,6 @@ rule fit_variance_laws:
         versions=versions("numpy", "scipy", "pandas"),
     log:
         "results/logs/fit_variance_laws.log",
-    benchmark:
-        "results/benchmarks/fit_variance_laws.tsv"
     conda:
         "../../environment.yml"
     message:

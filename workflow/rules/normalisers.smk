@@ -15,8 +15,6 @@ rule simulate_normalisers:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_normalisers.log",
-    benchmark:
-        "results/benchmarks/simulate_normalisers.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -18,8 +18,6 @@ rule map_phases:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/map_phases.log",
-    benchmark:
-        "results/benchmarks/map_phases.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -41,8 +39,6 @@ rule sample_attention_maps:
         versions=versions("numpy"),
     log:
         "results/logs/sample_attention_maps.log",
-    benchmark:
-        "results/benchmarks/sample_attention_maps.tsv"
     conda:
         "../../environment.yml"
     message:

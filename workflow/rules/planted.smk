@@ -18,8 +18,6 @@ rule simulate_planted_key:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_planted_key.log",
-    benchmark:
-        "results/benchmarks/simulate_planted_key.tsv"
     conda:
         "../../environment.yml"
     message:

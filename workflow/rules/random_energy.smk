@@ -14,8 +14,6 @@ rule simulate_random_energy:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_random_energy/{n_keys}.log",
-    benchmark:
-        "results/benchmarks/simulate_random_energy/{n_keys}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -39,8 +37,6 @@ rule collect_random_energy:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_random_energy.log",
-    benchmark:
-        "results/benchmarks/collect_random_energy.tsv"
     conda:
         "../../environment.yml"
     message:

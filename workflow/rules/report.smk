@@ -37,8 +37,6 @@ rule write_provenance:
         versions=ENVIRONMENT,
     log:
         "results/logs/write_provenance.log",
-    benchmark:
-        "results/benchmarks/write_provenance.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -68,8 +66,6 @@ rule render_report:
         versions=versions("pandas", "jinja2"),
     log:
         "results/logs/render_report.log",
-    benchmark:
-        "results/benchmarks/render_report.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -89,8 +85,6 @@ rule describe_results:
         readme="results/README.md",
     log:
         "results/logs/describe_results.log",
-    benchmark:
-        "results/benchmarks/describe_results.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -20,8 +20,6 @@ rule simulate_moments:
         made_from=as_json({"code": code("simulate_moments"), **versions("numpy")}),
     log:
         "results/logs/simulate_moments/{ensemble}/{part}.log",
-    benchmark:
-        "results/benchmarks/simulate_moments/{ensemble}/{part}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -43,8 +41,6 @@ rule describe_heads:
         versions=versions("numpy"),
     log:
         "results/logs/describe_heads/{dump}.log",
-    benchmark:
-        "results/benchmarks/describe_heads/{dump}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -69,8 +65,6 @@ rule collect_moments:
         dumps=as_json(list(CONFIG["dumps"])),
     log:
         "results/logs/collect_moments.log",
-    benchmark:
-        "results/benchmarks/collect_moments.tsv"
     conda:
         "../../environment.yml"
     message:

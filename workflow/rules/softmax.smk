@@ -28,8 +28,6 @@ rule simulate_softmax:
         versions=versions("numpy"),
     log:
         "results/logs/simulate_softmax/{ensemble}/{d_k}.log",
-    benchmark:
-        "results/benchmarks/simulate_softmax/{ensemble}/{d_k}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -50,8 +48,6 @@ rule tabulate_softmax_theory:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/tabulate_softmax_theory/{n_keys}.log",
-    benchmark:
-        "results/benchmarks/tabulate_softmax_theory/{n_keys}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -78,8 +74,6 @@ rule collect_softmax:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/collect_softmax.log",
-    benchmark:
-        "results/benchmarks/collect_softmax.tsv"
     conda:
         "../../environment.yml"
     message:

@@ -16,8 +16,6 @@ rule simulate_initialisation:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/simulate_initialisation.log",
-    benchmark:
-        "results/benchmarks/simulate_initialisation.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -39,8 +37,6 @@ rule simulate_depth:
         versions=versions("numpy"),
     log:
         "results/logs/simulate_depth.log",
-    benchmark:
-        "results/benchmarks/simulate_depth.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -64,8 +60,6 @@ rule simulate_rounding:
         versions=versions("numpy", "scipy", "ml_dtypes"),
     log:
         "results/logs/simulate_rounding.log",
-    benchmark:
-        "results/benchmarks/simulate_rounding.tsv"
     conda:
         "../../environment.yml"
     message:

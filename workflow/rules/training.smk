@@ -17,8 +17,6 @@ rule train_models:
         versions=versions("numpy"),
     log:
         "results/logs/train_models/{experiment}/{rule}/{d_k}.log",
-    benchmark:
-        "results/benchmarks/train_models/{experiment}/{rule}/{d_k}.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -41,8 +39,6 @@ rule collect_training:
         trained=as_json(TRAINED),
     log:
         "results/logs/collect_training.log",
-    benchmark:
-        "results/benchmarks/collect_training.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -70,8 +66,6 @@ rule summarise_training:
         versions=versions("numpy", "scipy", "pandas"),
     log:
         "results/logs/summarise_training.log",
-    benchmark:
-        "results/benchmarks/summarise_training.tsv"
     conda:
         "../../environment.yml"
     message:

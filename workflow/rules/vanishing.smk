@@ -23,8 +23,6 @@ rule compare_gradients:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/compare_gradients.log",
-    benchmark:
-        "results/benchmarks/compare_gradients.tsv"
     conda:
         "../../environment.yml"
     message:
@@ -47,8 +45,6 @@ rule compare_gradients_by_keys:
         versions=versions("numpy", "scipy"),
     log:
         "results/logs/compare_gradients_by_keys.log",
-    benchmark:
-        "results/benchmarks/compare_gradients_by_keys.tsv"
     conda:
         "../../environment.yml"
     message:

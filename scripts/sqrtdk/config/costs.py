@@ -4,7 +4,6 @@ A job's CPU time is that of starting its program plus, for each unit of its work
 seconds. Snakemake itself costs time for each job and to start with. Costs are those of the machine that was measured.
 """
 
-import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,10 @@ import numpy as np
 
 from sqrtdk.config import planning
 
-CPU = re.compile(r"^CPU seconds: ([\d.]+) in the program, ([\d.]+) with its start", re.MULTILINE)
+SAID = re.compile(
+    r"^Memory: ([\d.]+) MB at most\nCPU seconds: ([\d.]+) in the program, ([\d.]+) with its start", re.MULTILINE
+)
+"""What each program says last, into its log."""
 FLOOR = 0.05
 """Seconds: errors of a job's cost are weighed relative to it, but to no less than this."""
 SNAKEMAKE_START = 6.0
@@ -25,7 +27,7 @@ LAST = ("publish_figures", "render_report")
 MB = 1e6
 """Bytes."""
 LEAST_MEMORY = 45
-"""MB of a Python that has loaded NumPy. A program of a tenth of a second ends before its memory is looked at."""
+"""MB of a Python that has loaded NumPy."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +72,15 @@ class Forecast:
 
 
 def measured(results: Path) -> dict[str, dict[str, tuple[float, float, float]]]:
-    """Return rule -> job -> (CPU seconds of the program, of its start, MB) from a run's logs and benchmarks."""
+    """Return rule -> job -> (CPU seconds of the program, of its start, MB) from a run's logs."""
     found: dict[str, dict[str, Any]] = {}
     for log in sorted((results / "logs").rglob("*.log")):
-        said = CPU.search(log.read_text(encoding="utf-8"))
+        said = SAID.search(log.read_text(encoding="utf-8"))
         if said:
             path = log.relative_to(results / "logs").with_suffix("")
-            program, both = (float(text) for text in said.groups())
-            memory = _memory(results / "benchmarks" / path.with_suffix(".tsv"))
+            memory, program, both = (float(text) for text in said.groups())
             found.setdefault(path.parts[0], {})["/".join(path.parts[1:])] = (program, both - program, memory)
     return found
-
-
-def _memory(benchmark: Path) -> float:
-    with benchmark.open(encoding="utf-8", newline="") as file:
-        value = next(csv.DictReader(file, delimiter="\t"))["max_rss"]
-    return float(value) if value not in ("-", "NA") else 0.0
 
 
 def calibrate(runs: Sequence[Path]) -> dict[str, Any]:

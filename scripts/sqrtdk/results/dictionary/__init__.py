@@ -50,5 +50,5 @@ FILES: dict[str, File] = {
         When the last run ended and what it cost. Differs from run to run, so it is no part of any hash.
         """),
     "cells/": File("The result of each cell, from which the tables are collected."),
-    "logs/, benchmarks/": File("What each job said, and its time and memory."),
+    "logs/": File("What each job said, and its memory and CPU time."),
 }

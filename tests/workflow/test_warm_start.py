@@ -1,0 +1,197 @@
+"""A program that starts warm does what it does cold, to the byte, and nothing stays behind, whoever is killed."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pipeline
+import pytest
+from pipeline import ROOT
+
+import warm_start
+
+STATE = """
+import json, locale, os, signal, sys, threading
+import beside
+print(json.dumps({
+    "argv": sys.argv[1:], "name": __name__, "file": __file__, "path": sys.path, "folder": os.getcwd(),
+    "environment": {name: value for name, value in os.environ.items() if name not in ("_", "SHLVL")},
+    "said": beside.SAID, "read": sys.stdin.read(), "flags": repr(sys.flags), "executable": sys.executable,
+    "streams": [(s.encoding, s.errors, s.line_buffering, s.fileno()) for s in (sys.stdin, sys.stdout, sys.stderr)],
+    "locale": locale.setlocale(locale.LC_ALL), "interrupt": str(signal.getsignal(signal.SIGINT)),
+    "main": sys.modules["__main__"].__dict__ is globals(), "threads": threading.active_count(),
+    "open": sorted(set(os.listdir("/proc/self/fd")) - {"3"}),
+}), flush=True)
+print("√ to the other stream", file=sys.stderr)
+sys.exit(int(sys.argv[1]))
+"""
+WARM = 'import sys; print(sys.orig_argv[1].endswith("warm_start.py"))'
+SLEEPS = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+
+
+def wait_for(condition):
+    """Return once a condition holds, which it must within seconds."""
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def is_gone(number: int) -> bool:
+    """Return whether a process has ended, also where nobody has asked how."""
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+    return True
+
+
+class Folder:
+    """Scripts in a folder, and their environment as Snakemake gives it to a job."""
+
+    def __init__(self, path):
+        self.path = path
+        self.cold = dict(os.environ) | dict.fromkeys(warm_start.THREADS, "1")
+        self.cold |= dict.fromkeys(warm_start.TEMPORARY, warm_start.tempfile.gettempdir())
+        self.cold["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+
+    def command(self, script, *arguments):
+        (self.path / "it's.py").write_text(script, encoding="utf-8")
+        return ["bash", "-c", 'set -euo pipefail; python "$0" "$@"', "it's.py", *arguments]
+
+    def popen(self, script, *arguments, environment):
+        command = self.command(script, *arguments)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            command, cwd=self.path, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, process_group=0
+        )
+
+    def both(self, script, *arguments):
+        """Return what a script does cold, and what it does warm."""
+        for environment in (self.cold, self.cold | {"PATH": os.environ["PATH"]}):
+            process = self.popen(script, *arguments, environment=environment)
+            said = process.communicate("some input\n", timeout=60)
+            yield process.returncode, *said
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with programs, while a process runs that they may start from."""
+    monkeypatch.setattr(warm_start, "_process", None)
+    folder = Folder(tmp_path)
+    monkeypatch.setenv("PATH", folder.cold["PATH"])
+    warm_start.start()
+    folder.warm = folder.cold | {"PATH": os.environ["PATH"]}
+    yield folder
+    warm_start.stop()
+    assert not os.path.exists(folder.warm["PATH"].split(os.pathsep)[0])
+
+
+def test_a_program_finds_all_as_it_does_cold(folder):
+    (folder.path / "beside.py").write_text("SAID = 1", encoding="utf-8")
+    cold, warm = folder.both(STATE, "3", "a b", "'√\"", "")
+    states = [json.loads(done[1]) for done in (cold, warm)]
+    for state in states:
+        del state["environment"]["PATH"]
+    assert states[0] == states[1]
+    assert (warm[0], warm[2]) == (cold[0], cold[2]) == (3, "√ to the other stream\n")
+    assert [done[1] for done in folder.both(WARM)] == ["False\n", "True\n"]
+
+
+def test_own_code_is_read_anew_and_only_libraries_are_there(folder):
+    files = "[getattr(module, '__file__', '') for name, module in sys.modules.items() if name != '__main__']"
+
+    def loaded() -> str:
+        return list(folder.both(f"import sys; print({files})"))[1][1]
+
+    wait_for(lambda: "ml_dtypes" in loaded())
+    assert f"{ROOT}/scripts" not in loaded()
+    for number in (1, 22):
+        (folder.path / "beside.py").write_text(f"SAID = {number}", encoding="utf-8")
+        assert [done[1] for done in folder.both("import beside; print(beside.SAID)")] == [f"{number}\n"] * 2
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import json; json.loads('{')",
+        "def f():\n    raise ValueError('of √')\nf()",
+        "this is no Python",
+        "raise SystemExit('in words')",
+        "raise SystemExit(257)",
+        "import atexit; atexit.register(print, 'at the end'); print('first')",
+        "import threading, time; threading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()",
+        "import os; os.close(1)",
+        *(f"import os; os.kill(os.getpid(), {number})" for number in ("9", "15", "6", "11", "2")),
+    ],
+)
+def test_a_program_ends_as_it_does_cold(folder, script):
+    cold, warm = ([re.sub(r"line 1: +\d+", "line 1: N", str(part)) for part in done] for done in folder.both(script))
+    assert cold == warm
+
+
+def test_another_number_of_threads_starts_cold(folder):
+    folder.cold["OMP_NUM_THREADS"] = "2"
+    said = [done[1] for done in folder.both(WARM + "; import os; print(os.environ['OMP_NUM_THREADS'])")]
+    assert said == ["False\n2\n"] * 2
+
+
+def test_on_other_systems_nothing_is_started(monkeypatch):
+    before = os.environ["PATH"]
+    monkeypatch.setattr(warm_start.sys, "platform", "darwin")
+    warm_start.start()
+    assert warm_start._process is None
+    assert os.environ["PATH"] == before
+
+
+def test_a_program_dies_with_who_asked_for_it(folder):
+    process = folder.popen(SLEEPS, environment=folder.warm)
+    copy = int(process.stdout.readline())
+    process.kill()
+    process.communicate()
+    wait_for(lambda: is_gone(copy))
+
+
+def test_an_interrupt_reaches_the_program(folder):
+    process = folder.popen(f"try:\n    {SLEEPS}\nfinally:\n    print('tidy')", environment=folder.warm)
+    copy = int(process.stdout.readline())
+    os.killpg(process.pid, signal.SIGINT)
+    os.kill(copy, signal.SIGINT)  # whose group is that of the process, which here is the one of this test
+    said, errors = process.communicate(timeout=20)
+    assert (said, process.returncode) == ("tidy\n", -signal.SIGINT)
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert next(iter(folder.both(WARM)))[0] == 0
+
+
+def test_when_the_process_dies_programs_start_anew_and_cold(folder):
+    process = folder.popen(SLEEPS.replace("60", "0.5"), environment=folder.warm)
+    copy = int(process.stdout.readline())
+    warm_start._process.kill()
+    again, errors = process.communicate(timeout=20)
+    assert (errors, process.returncode) == ("", 0)
+    assert int(again) != copy
+    wait_for(lambda: is_gone(copy))
+    assert [done[1] for done in folder.both(WARM)] == ["False\n"] * 2
+
+
+def test_a_run_starts_warm_and_leaves_nothing_when_it_is_killed(tmp_path):
+    source = pipeline.copy_source(tmp_path / "source")
+    script = source / "scripts/describe_results.py"
+    script.write_text(f"{WARM}; {SLEEPS}", encoding="utf-8")
+    command = [sys.executable, "-m", "snakemake", "-s", str(source / "Snakefile"), "-d", str(tmp_path), "--cores", "1"]
+    process = subprocess.Popen(
+        [*command, "results/README.md"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    log = tmp_path / "results/logs/describe_results.log"
+    wait_for(lambda: log.exists() and log.read_text(encoding="utf-8").count("\n") == 2)
+    warm, copy = log.read_text(encoding="utf-8").split()
+    assert warm == "True"
+    process.kill()
+    process.wait()
+    wait_for(lambda: is_gone(int(copy)))
+    listed = ["ps", "-o", "pid=,args=", "-s", str(process.pid)]
+    wait_for(lambda: not subprocess.run(listed, capture_output=True, text=True).stdout)
