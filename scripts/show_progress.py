@@ -8,6 +8,8 @@ from snakemake.logging import LogEvent
 
 LINES = 10
 """How many are written in a run where none can move."""
+TOLD = ("Complete log", "Trying to restart job")
+"""What else Snakemake says that a person wants to know: where the log is, and that a job failed and is tried again."""
 
 
 class Progress:
@@ -24,7 +26,7 @@ class Progress:
             self.rule = record.rule_name
         elif event == LogEvent.PROGRESS:
             self._show(record.done, record.total)
-        shown = record.levelno >= logging.WARNING or str(record.msg).startswith("Complete log")
+        shown = record.levelno >= logging.WARNING or str(record.msg).startswith(TOLD)
         if shown and self.moving:
             self.stream.write("\r\033[K")
         return shown

@@ -25,6 +25,7 @@ def events():
         yield logging.INFO, "Select jobs to execute...", {}
         if done == 250:
             yield logging.WARNING, "the disk is slow", {}
+            yield logging.INFO, "Trying to restart job 17.", {}
     yield logging.INFO, "Complete log(s): here", {}
 
 
@@ -45,21 +46,22 @@ def told(stream):
 def test_elsewhere_a_run_is_a_few_plain_lines():
     said, log = told(io.StringIO())
     lines = said.splitlines()
-    assert len(lines) == 12
+    assert len(lines) == 13
     assert lines[0].startswith("50 of 500 jobs, ")
     assert lines[0].endswith(" s left: draw_figure")
     assert lines[-3:] == ["450" + lines[-3][3:], lines[-2], "Complete log(s): here"]
     assert lines[-2].startswith("500 of 500 jobs, ")
     assert "the disk is slow" in lines
+    assert "Trying to restart job 17." in lines
     assert "\r" not in said
     assert log.count(" Rule: x") == log.count("Finished jobid") == TOTAL
 
 
 def test_on_a_terminal_one_line_moves_and_nothing_overwrites_what_else_is_said():
     said, _ = told(Terminal())
-    assert said.count("\n") == 3
+    assert said.count("\n") == 4
     assert "\r\033[Kthe disk is slow\n" in said
-    assert said.count("\r\033[K") == TOTAL + 2
+    assert said.count("\r\033[K") == TOTAL + 3
 
 
 @pytest.mark.parametrize("columns", [20, 80])
