@@ -136,6 +136,30 @@ class TestMeasure:
         with pytest.raises(ValueError, match=r"axis|NaN|infinite|choose"):
             scores.measure(bad)
 
+    def test_weights_are_no_logits(self):
+        z = logits()
+        weights = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
+        for given in (weights, weights.astype(np.float16), np.tri(64) / np.arange(1, 65)[:, None]):
+            with pytest.raises(ValueError, match="attention weights: rows sum to 1"):
+                sqrtdk.check_scores(given)
+
+    @pytest.mark.parametrize(
+        ("shapes", "message"),
+        [
+            ({"q": (4, 64, 64)}, "one of them is missing"),
+            ({"q": (4, 64, 64), "k": (4, 64, 32)}, "not those of one attention"),
+            ({"q": (4, 64, 64), "k": (3, 64, 64)}, "not those of one attention"),
+            ({"mask": (63, 64)}, r"a mask of shape \(63, 64\) is none of scores of shape \(4, 64, 64\)"),
+        ],
+    )
+    def test_shapes_that_do_not_fit_are_named(self, shapes, message):
+        given = {name: np.ones(shape) for name, shape in shapes.items()}
+        with pytest.raises(ValueError, match=message):
+            sqrtdk.check_scores(logits(shape=(4, 64, 64)), **given)
+        if "k" in given:
+            with pytest.raises(ValueError, match=message):
+                sqrtdk.AttentionMonitor().observe_qk("a", scale=1.0, **given)
+
 
 class TestCheck:
     def test_sound_scores_pass_and_are_described(self):
@@ -220,8 +244,9 @@ class TestFrameworks:
         assert np.array_equal(scores.as_array(OnDevice()), z)
 
     def test_what_is_no_array_is_refused(self):
-        with pytest.raises(TypeError, match="cannot read an array of type object"):
-            scores.as_array(object())
+        for bad in (object(), np.ones((2, 2), complex), np.array("text")):
+            with pytest.raises(TypeError, match="cannot read an array of type"):
+                scores.as_array(bad)
 
     def test_no_framework_is_imported(self):
         assert not {"torch", "jax"} & set(sys.modules)
@@ -357,6 +382,11 @@ class TestFused:
             seen.append(watch.observe("a", z).largest)
             watch.step()
         assert seen.count(60.0) == 1
+
+    @pytest.mark.parametrize("options", [{"every": 0}, {"rows": 0}])
+    def test_options_that_do_not_fit(self, options):
+        with pytest.raises(ValueError, match=f"{next(iter(options))}=0"):
+            sqrtdk.AttentionMonitor(**options)
 
     def test_maxima_of_a_kernel(self):
         watch = sqrtdk.AttentionMonitor(max_logit=50)

@@ -11,14 +11,10 @@ import numpy as np
 from sqrtdk.heads import masks
 from sqrtdk.heads.errors import InputError
 from sqrtdk.heads.findings import BUG, NOTE, Finding
-from sqrtdk.heads.limits import ABSURD, HALF_MAXIMUM, IN_SCORES
+from sqrtdk.heads.limits import ABSURD, HALF_MAXIMUM, IN_SCORES, ROWS_OF_WEIGHTS, WEIGHTS_SUM
 from sqrtdk.heads.regression import TRUSTED, slope_of
 from sqrtdk.heads.tally import Block
 
-WEIGHTS_SUM = 0.02
-"""How far from 1 rows of weights may be: bfloat16 rounds each weight by up to 0.4 %."""
-ROWS_OF_WEIGHTS = 0.9
-"""Weights are recognised where so many of the rows sum to 1."""
 INVERTED, OVERFLOW = "mask may be inverted", "overflow of float16"
 NAMED = 5
 """Tokens that a finding names."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sqrtdk.heads.scores import ROWS, ScoreFacts, ScoreRows, as_array, rows_of, some_rows
+from sqrtdk.heads.scores import ROWS, ScoreFacts, ScoreRows, as_array, products_of, rows_of, some_rows, to_shape
 
 HIGH_LOGIT = 100.0
 """A logit beyond is told: where QK-clip starts to act (Kimi K2, 2025), and softmax in bfloat16 errs by a quarter."""
@@ -96,6 +96,10 @@ class AttentionMonitor:
     _problems: dict[tuple[str, str, int | None], Trouble] = field(default_factory=dict)
     _attached: Any = None
 
+    def __post_init__(self) -> None:
+        if self.every < 1 or (self.rows is not None and self.rows < 1):
+            raise ValueError(f"every={self.every}, rows={self.rows}: both have to be at least 1")
+
     def _due(self, name: str, kind: str) -> bool:
         if _recomputing() and kind == "scores":
             # Activation checkpointing runs the forward pass again: that is no new observation.
@@ -139,14 +143,12 @@ class AttentionMonitor:
         n, m = q.shape[-2], k.shape[-2]
         places = some_rows(np.arange(n)[:, None], self.rows, self.steps) + m - n
         part = np.asarray(as_array(some_rows(q, self.rows, self.steps)), np.float64)
-        keys = np.asarray(as_array(k), np.float64)
-        if keys.ndim > 2 and keys.shape[-3] != part.shape[-3]:
-            keys = np.repeat(keys, part.shape[-3] // keys.shape[-3], axis=-3)
         with np.errstate(invalid="ignore", over="ignore"):
-            z = scale * (part @ keys.swapaxes(-1, -2))
+            z = scale * products_of(part, np.asarray(as_array(k), np.float64))
         z = softcap * np.tanh(z / softcap) if softcap else z
         if mask is not None:
-            mask = as_array(some_rows(mask, self.rows, self.steps) if mask.shape[-2] == n else mask)
+            mask = as_array(some_rows(mask, self.rows, self.steps) if tuple(mask.shape[-2:-1]) == (n,) else mask)
+            mask = to_shape(mask, z.shape)
             mask = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
             # Swin's −100 forbids too, and is no logit that anybody should be told of.
             z = np.where(mask > FORBIDS, z + mask, -np.inf)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sqrtdk.heads.limits import ROWS_OF_WEIGHTS, WEIGHTS_SUM
 from sqrtdk.heads.masks import as_allowed, from_scores
 from sqrtdk.heads.regression import TRUSTED, slope_of
 from sqrtdk.heads.tally import SATURATED
@@ -87,12 +88,16 @@ class ScoreRows:
         )
 
 
+_NUMBERS = "fiubV"
+"""Kinds of real numbers; V is that of ml_dtypes.bfloat16."""
+
+
 def as_array(x: Any) -> np.ndarray:
     """Return an array of any framework as a NumPy array: by DLPack, else by `__array__`, after `detach` and `cpu`.
 
     Raises TypeError where none of them works.
     """
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) and x.dtype.kind in _NUMBERS:
         return x
     for method in ("detach", "cpu"):
         x = getattr(x, method)() if hasattr(x, method) else x
@@ -105,7 +110,7 @@ def as_array(x: Any) -> np.ndarray:
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             problem: Any = error
         else:
-            if array.dtype.kind in "fiubV":  # V is the kind of ml_dtypes.bfloat16
+            if array.dtype.kind in _NUMBERS:
                 return array
             problem = f"it becomes {array.dtype}"
     raise TypeError(f"cannot read an array of type {type(x).__name__}: {problem}")
@@ -119,6 +124,28 @@ def some_rows(x: Any, rows: int | None, start: int = 0) -> Any:
     n = x.shape[-2]
     step = 1 if rows is None else max(1, -(-n // rows))
     return x if step == 1 else x[..., start % step :: step, :]
+
+
+def products_of(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Return q·k of q (..., head, query, d_k) and k (..., kv_head, key, d_k), whose heads are shared by neighbours.
+
+    Raises ValueError for shapes that do not fit.
+    """
+    shared = k
+    if min(q.ndim, k.ndim) > 2 and q.shape[-3] % k.shape[-3] == 0:
+        shared = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3)
+    try:
+        return q @ shared.swapaxes(-1, -2)
+    except ValueError as error:
+        raise ValueError(f"q of shape {q.shape} and k of shape {k.shape} are not those of one attention") from error
+
+
+def to_shape(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a mask in the shape of the scores; ValueError where it does not fit."""
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError as error:
+        raise ValueError(f"a mask of shape {mask.shape} is none of scores of shape {shape}") from error
 
 
 def rows_of(scores: Any, mask: Any = None, rows: int | None = ROWS, start: int = 0) -> ScoreRows:
@@ -138,7 +165,7 @@ def rows_of(scores: Any, mask: Any = None, rows: int | None = ROWS, start: int =
         mask = mask if mask.dtype == bool else np.asarray(mask, np.float64)
         if np.isnan(mask).any():
             raise ValueError("scores hold NaN, which comes from their mask")
-        allowed = np.broadcast_to(as_allowed(mask), z.shape)
+        allowed = to_shape(as_allowed(mask), z.shape)
     use = np.ones(z.shape, bool) if allowed is None else allowed
     faulty = (~np.isfinite(z) & use).any(axis=-1)
     count = use.sum(axis=-1)
@@ -177,6 +204,9 @@ def measure(scores: Any, mask: Any = None, rows: int | None = ROWS) -> ScoreFact
     facts = found.facts()
     if facts is None:
         raise ValueError("no query has two keys to choose from")
+    sums = found.total[found.sound]
+    if sums.size > 1 and facts.largest <= 1 + WEIGHTS_SUM and (abs(sums - 1) < WEIGHTS_SUM).mean() >= ROWS_OF_WEIGHTS:
+        raise ValueError("these are attention weights: rows sum to 1; give the logits, as they enter softmax")
     return facts
 
 
@@ -204,8 +234,10 @@ def check_scores(
     """
     if stage not in ("init", "trained"):
         raise ValueError(f"stage {stage!r}: init or trained")
+    if (q is None) != (k is None):
+        raise ValueError("q and k tell the scale together: one of them is missing")
     facts = measure(scores, mask, rows)
-    if q is not None and k is not None:
+    if q is not None:
         _check_scale(scores, mask, q, k, scale, rows, name, facts)
     bounds = (("mean", facts.mean, mean), ("within-row variance", facts.row_variance, row_variance))
     for words, value, limits in bounds if stage == "init" else ():
@@ -227,16 +259,13 @@ def _check_scale(
     """Compare the slope of scores on q·k within rows with what the scale has to be."""
     z = np.array(as_array(some_rows(scores, rows)), np.float64)
     q = np.asarray(as_array(some_rows(q, rows)), np.float64)
-    k = np.asarray(as_array(k), np.float64)
-    if k.ndim > 2 and q.shape[-3] != k.shape[-3]:
-        k = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3)
-    x = q @ k.swapaxes(-1, -2)
+    x = products_of(q, np.asarray(as_array(k), np.float64))
     if x.shape != z.shape:
         raise ValueError(f"q and k give scores of shape {x.shape}, not {z.shape}")
     allowed = from_scores(z)
     if mask is not None:
         part = some_rows(mask, rows) if len(mask.shape) > 1 and mask.shape[-2] == scores.shape[-2] else mask
-        allowed = np.broadcast_to(as_allowed(np.asarray(as_array(part))), z.shape)
+        allowed = to_shape(as_allowed(np.asarray(as_array(part))), z.shape)
     use = np.ones(z.shape, bool) if allowed is None else allowed
     fit = slope_of(*(one.reshape(-1, z.shape[-1]) for one in (x, z, use)))
     right = q.shape[-1] ** -0.5 if scale is None else scale
