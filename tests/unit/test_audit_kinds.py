@@ -143,6 +143,19 @@ class TestMasks:
     def test_a_right_mask_is_not(self, mask):
         assert not found(audit(heads()[0] | {"mask": mask}, scale=STANDARD))
 
+    @pytest.mark.parametrize("causal", [True, False])
+    @pytest.mark.parametrize("left", [True, False])
+    @pytest.mark.parametrize("given", ["mask", "scores"])
+    def test_short_sequences_of_a_batch_are_no_inverted_mask(self, causal, left, given):
+        sequences = [heads(seed=seed) for seed in range(3)]
+        arrays = {name: np.stack([one[name] for one, _ in sequences]) for name in "qk"}
+        there = np.arange(48) < np.array([[48], [20], [9]])
+        mask = (there[:, ::-1] if left else there)[:, None, None, :] & (CAUSAL | (not causal))
+        scores = np.where(mask, np.stack([product for _, product in sequences]) / 8, -np.inf)
+        judgement = audit(arrays | {given: mask if given == "mask" else scores}, layout="BHSD", scale=STANDARD)
+        assert not found(judgement)
+        assert any("67 of 144 tokens are padding" in words for words in judgement.assumed)
+
     def test_a_mask_against_that_of_the_scores_is_inverted(self):
         arrays, product = heads()
         scores = np.where(CAUSAL, product / 8, -np.inf)

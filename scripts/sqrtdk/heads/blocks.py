@@ -173,12 +173,17 @@ def _mask_findings(arrays: Arrays, allowed: np.ndarray, words: str, kind: str) -
     """Note a mask under which tokens do not see themselves, or only what comes later."""
     if not arrays.shared or len(allowed) < 3:
         return []
-    own = allowed.diagonal()[allowed.any(axis=1)]
+    earlier, later = np.tril(allowed, -1).any(), np.triu(allowed, 1).any()
+    asking = allowed.any(axis=1)
+    if earlier and not later:
+        # Behind a causal mask tokens of padding, which nobody sees, may ask all the same.
+        asking = asking & allowed.any(axis=0)
+    own = allowed.diagonal()[asking]
     if own.size and own.mean() < 0.5:
         seen = "no query may see its own token" if not own.any() else f"{(~own).sum()} of {own.size} queries may not"
         evidence = f"by {words}, {seen}" + ("" if not own.any() else " see their own token")
         return [_inverted(f"{evidence}: is it inverted?", "true or 1 was taken to allow")]
-    if not np.tril(allowed, -1).any() and np.triu(allowed, 1).any():
+    if later and not earlier:
         advice = "queries come before keys in the last two axes; a causal mask lets query i see keys up to i"
         evidence = f"by {words}, queries see their own and later tokens only: is it transposed?"
         return [Finding(kind, NOTE, None, (), evidence, advice)]

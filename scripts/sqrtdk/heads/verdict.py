@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sqrtdk.heads import facts
+from sqrtdk.heads.blocks import INVERTED
 from sqrtdk.heads.cases import Case, Options
 from sqrtdk.heads.conventions import ByLayer, Convention, Scale
 from sqrtdk.heads.diagnoses import diagnose
@@ -90,7 +91,11 @@ def _case(head: Head, blocks: list[Block], options: Options) -> Case:
     group = head.group
     case = Case({}, options, options.num_heads or group.n_heads, layer=head.layer, key_heads=group.key_heads)
     case.shape = (group.n_heads, *blocks[0].shape)
-    case.found = tuple(dict.fromkeys(finding for block in blocks for finding in block.findings))
+    found = dict.fromkeys(finding for block in blocks for finding in block.findings)
+    if any(block.allowed is None for block in blocks):
+        # A mask that lets one sequence see all its tokens is no inverted one: others are short.
+        found = {finding: None for finding in found if finding.kind != INVERTED}
+    case.found = tuple(found)
     captured = head.factor if blocks[0].q is not None else None
     case.facts = {"captured_factor": captured, "fits": fits, "biased": measured.biased}
     case.facts["captured_from"] = head.given.source(head.place[1]) if captured is not None else ""
