@@ -87,6 +87,26 @@ class TestStart:
         assert not found(audit(arrays, scale=STANDARD, stage="init"))
         assert not found(audit({"scores": product / 8}, stage="init", d_model=d_model, num_heads=d_model // 64))
 
+    @pytest.mark.parametrize("variance", [1 / 3, 1 / 2, 2 / 5, 2.0, 4e-4 * 384])
+    @pytest.mark.parametrize("width", [8, 48])
+    def test_usual_starts_are_no_scale_applied_twice_or_missing(self, variance, width):
+        """Of 384 columns: 48 heads of width 8, or 8 of width 48."""
+        count = 384 // width
+        arrays, product = heads(gain=variance**0.5, heads=count, d=width)
+        for given, options in ((arrays, {}), ({"scores": product * width**-0.5}, {"d_model": 384})):
+            judgement = audit(given, scale=STANDARD, stage="init", **options)
+            assert not judgement.bugs
+            assert not [one for one in judgement.warnings if one.finding.kind != "too-large initialisation"]
+
+    def test_what_a_right_scale_may_look_like_too_is_a_note(self):
+        """Without a scale, nn.Linear's own start at d_k = 36 spreads as He's does with it."""
+        product = heads(gain=3**-0.5, heads=8, d=36)[1]
+        judgement = audit({"scores": product}, stage="init", d_model=288, num_heads=8)
+        (one,) = judgement.notes
+        assert (one.finding.kind, one.finding.explanations) == ("scale may be missing", ("no scale",))
+        assert "with the right scale with He's start" in one.finding.evidence
+        assert judgement.ok
+
     def test_a_number_without_an_explanation_is_a_warning(self, tmp_path):
         arrays, _ = heads()
         levels = {stage: kinds(audit(arrays, scale="0.2", stage=stage)) for stage in ("init", "trained", "unknown")}

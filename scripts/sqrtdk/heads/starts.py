@@ -15,6 +15,8 @@ AS_NORMALISED = 0.9
 STARTS: dict[str, Callable[[int], float]] = {
     "": lambda d_model: 1.0,
     " with nn.Linear's own start": lambda d_model: 1 / 3,
+    " with nn.MultiheadAttention's own start": lambda d_model: 1 / 2,
+    " with small init": lambda d_model: 2 / 5,
     " with a start of 0.02": lambda d_model: 4e-4 * d_model,
     " with He's start": lambda d_model: 2.0,
 }
@@ -52,8 +54,11 @@ def scale_at_start(case: Case) -> Finding | None:
                 if close(factor, start):
                     size = factor * usual * STARTS[start](d_model)
                     evidence = f"{of}, and {'without a scale' if name == 'no scale' else name} is {size:.4g}{start}"
-                    level = BUG if ratio > LARGE else WARNING
                     advice = "multiply q·k by the scale" if name == "no scale" else "divide by the root of d_k"
+                    if sound := next((start for start in STARTS if close(1.0, start)), None):
+                        evidence += f"; so it is with the right scale{sound}"
+                        return Finding("scale may be missing", NOTE, factor, (name,), evidence, advice)
+                    level = BUG if ratio > LARGE else WARNING
                     return Finding("wrong scale", level, factor, (name,), evidence, advice)
         if ratio > LARGE:
             evidence = f"{of}, {ratio:.4g} times as much"
@@ -85,10 +90,10 @@ def scaled_before(case: Case) -> Finding | None:
         (side for side, sign in (("q", 1), ("k", -1)) if abs(sign * difference - math.log(scale)) < slack), ""
     )
     if not carrier:
-        # Split over both, which a start with weights of 0.02 may look like.
-        start = 0.02 * math.sqrt(case.options.d_model or 0)
+        # Split over both, which a usual start of small weights may look like.
+        usual = [start(case.options.d_model or case.heads * d_k) for start in STARTS.values()]
         both = all(abs(math.log(size / math.sqrt(scale))) < min(slack, 0.05) for size in sizes)
-        if not both or any(start and abs(size / start - 1) < 0.05 for size in sizes):
+        if not both or any(abs(size**2 / start - 1) < 0.1 for size in sizes for start in usual):
             return None
     evidence = (
         f"rms of q {sizes[0]:.4g}, of k {sizes[1]:.4g}, where 1/√d_k is {scale:.4g}; logits spread by "
