@@ -1,4 +1,4 @@
-"""What all tests share: the labels of ensembles, and LaTeX as the system has it; without it the run says so loudly."""
+"""What all tests share: a folder, labels, and LaTeX as the system has it; without it the run says so loudly."""
 
 import functools
 import shutil
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import sharing
 from needs import Need
 from sqrtdk.figures import style
 
@@ -23,6 +24,13 @@ FILES = (
     "CJKutf8.sty",
     "c70gbsn.fd",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared(request, tmp_path_factory):
+    """Share a folder between the workers of pytest-xdist, which have their own ones in it."""
+    own = tmp_path_factory.getbasetemp()
+    sharing.folder = own.parent if hasattr(request.config, "workerinput") else own
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import sharing
 from needs import Need
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "unit")]
@@ -53,16 +54,17 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture(scope="session")
-def report_in(tmp_path_factory):
+def report_in():
     """The report with every figure of the project, from synthetic results: report_in(language) is its path."""
     import example
 
     @functools.cache
     def rendered(language: str) -> Path:
-        folder = tmp_path_factory.mktemp(f"report_{language}")
-        tables = example.frames()
-        example.draw_figures(folder, tables, language)
-        example.render(folder, tables, language=language)
+        with sharing.turn(f"report_{language}") as folder:
+            if not (folder / "report.html").exists():
+                tables = example.frames()
+                example.draw_figures(folder, tables, language)
+                example.render(folder, tables, language=language)
         return folder / "report.html"
 
     return rendered

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import article_cases
 import synthetic_alternatives
+import synthetic_claims
 import synthetic_maps
 import synthetic_planted
 import synthetic_results
@@ -16,13 +17,14 @@ import synthetic_vanishing
 import yaml
 
 import render_report
+import sharing
 import write_latex as write_latex_program
 from sqrtdk.claims import ledger
 from sqrtdk.figures import catalogue, saving
 from sqrtdk.report import provenance
 from sqrtdk.results import reading, writing
 from sqrtdk.sampling import ensembles, laws, local_laws
-from sqrtdk.studies import claim_checks, normalisation, one_query, saturation
+from sqrtdk.studies import normalisation, one_query, saturation
 from sqrtdk.studies import typical_rows as typical
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +68,7 @@ SVG = (
 
 
 @functools.lru_cache(maxsize=8)
+@sharing.shared
 def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scalings=SCALINGS, heads=6) -> dict:
     """Return the result tables that the report reads, by name."""
     import pandas as pd
@@ -73,10 +76,8 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
     moments = synthetic_results.moments(names, d_k, heads=2 if heads else 0)
     rows = ([], [], [])
     for name in names:
-        ensemble = ensembles.build((SPECS | HEAVY).get(name, SPECS["gaussian"]))
         for d in d_k:
-            cell = saturation.simulate_cell(ensemble, d, n_keys, scalings, 1, name, n_logits=4000)
-            for table, part in zip(rows, cell, strict=True):
+            for table, part in zip(rows, _cell(name, d, n_keys, scalings), strict=True):
                 table += part
     found = {
         "moments": moments,
@@ -89,11 +90,35 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "gradient_distribution": reading.frame("gradient_distribution", rows[2]),
         **synthetic_vanishing.compared(reading.frame("gradient_magnitude", rows[1])),
         **synthetic_vanishing.by_keys(),
-        "typical_rows": pd.DataFrame(typical.typical_rows(d_k, n_keys, scalings, 3000, 1)),
-        "one_query": reading.frame("one_query", one_query.one_query(1)),
+        "typical_rows": pd.DataFrame(_typical_rows(d_k, n_keys, scalings)),
         "real_heads": synthetic_results.real_heads(layers=1, heads=max(heads, 1)).head(heads),
         "audit": synthetic_results.synthetic_audit.table().head(99 if heads else 0),
         **synthetic_training.tables(scalings=scalings),
+        **_always(),
+    }
+    decided = ledger.decide(found, {name: (SPECS | HEAVY).get(name, SPECS["gaussian"]) for name in names})
+    return found | {"claims": reading.frame("claims", map(ledger.row, decided))}
+
+
+@functools.cache
+def _cell(name: str, d_k: int, n_keys: tuple, scalings: tuple) -> tuple:
+    ensemble = ensembles.build((SPECS | HEAVY).get(name, SPECS["gaussian"]))
+    return saturation.simulate_cell(ensemble, d_k, n_keys, scalings, 1, name, n_logits=4000)
+
+
+@functools.cache
+def _typical_rows(d_k: tuple, n_keys: tuple, scalings: tuple) -> list[dict]:
+    return typical.typical_rows(d_k, n_keys, scalings, 3000, 1)
+
+
+@functools.cache
+@sharing.shared
+def _always() -> dict:
+    """Return the tables that are those of every run."""
+    import pandas as pd
+
+    return {
+        "one_query": reading.frame("one_query", one_query.one_query(1)),
         "normalisers": pd.DataFrame(normalisation.simulate_normalisers(1, 4000)),
         "linear_attention": pd.DataFrame(normalisation.simulate_kernels(1, n_blocks=8)),
         **synthetic_start.frames(),
@@ -101,18 +126,8 @@ def frames(names=tuple(SPECS), d_k=(1, 4, 16, 64, 256), n_keys=(16, 64), scaling
         "planted_capacity": synthetic_planted.tables()["planted_capacity"],
         "freezing_frontier": synthetic_maps.freezing_frontier(),
         **synthetic_planted.examples(),
-        "claim_checks": checks(),
+        "claim_checks": pd.DataFrame(synthetic_claims.rows_of_checks()).astype({"exact": float}),
     }
-    decided = ledger.decide(found, {name: (SPECS | HEAVY).get(name, SPECS["gaussian"]) for name in names})
-    return found | {"claims": reading.frame("claims", map(ledger.row, decided))}
-
-
-@functools.cache
-def checks():
-    """Return the checks that only claims need."""
-    import pandas as pd
-
-    return pd.DataFrame(claim_checks.table(1)).astype({"exact": float})
 
 
 def configuration(names=tuple(SPECS), title: str = TITLE) -> dict:
@@ -137,19 +152,21 @@ def write_figure(folder: Path, record: dict = FIGURE, svg: str = SVG, **texts: s
         (folder / f"fig-{record['id']}.{suffix}").write_text(text, encoding="utf-8")
 
 
-def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, commit: str) -> dict:
-    """Write all inputs below a folder and return the arguments of `render_report`."""
+def write_inputs(folder: Path, tables=None, settings=None, default=None, commit: str = "0123abc") -> dict:
+    """Write all inputs below a folder, one small figure unless it has some, and return what `render_report` takes."""
+    if not (folder / "figures").exists():
+        write_figure(folder / "figures")
+    tables = tables or frames()
+    simulated = tables["moments"][tables["moments"]["stopped_by"] != "enumerated"]
+    settings = settings or configuration(tuple(dict.fromkeys(simulated["ensemble"])))
     synthetic_results.write(folder, tables)
-    longer = folder / "longer"
-    synthetic_results.write(longer, article_cases.shipped())
-    synthetic_results.write(longer, {name: tables[name] for name in ("training_summary", "training_growth")})
-    halves = synthetic_training.tables(scalings=("none", "none + start", "none + rate", "1/sqrt(d_k)"), d_k=(16, 64))
-    synthetic_results.write(longer, {"start_rate": halves["start_rate"]})
-    record = provenance.record(settings, default, {"Snakefile": "ab" * 32}, commit, RULES)
+    own = {name: tables[name] for name in ("training_summary", "training_growth")}
+    synthetic_results.write(folder / "longer", article_cases.shipped() | own | {"start_rate": _halves()})
+    record = provenance.record(settings, default or settings | {"seed": 2}, {"Snakefile": "ab" * 32}, commit, RULES)
     (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
     return {
         "results": [folder / f"{name}.csv" for name in tables],
-        "shipped_training": sorted(longer.iterdir()),
+        "shipped_training": sorted((folder / "longer").iterdir()),
         "figures": sorted((folder / "figures").iterdir()),
         "provenance": folder / "provenance.json",
         "citation": ROOT / "CITATION.cff",
@@ -161,14 +178,20 @@ def write_inputs(folder: Path, tables: dict, settings: dict, default: dict, comm
     }
 
 
+@functools.cache
+def _halves():
+    rules = ("none", "none + start", "none + rate", "1/sqrt(d_k)")
+    return synthetic_training.tables(scalings=rules, d_k=(16, 64))["start_rate"]
+
+
 def render(folder: Path, tables=None, settings=None, default=None, commit: str = "0123abc", **changes) -> str:
-    """Render a page with one small figure (unless the folder has figures) and return its text."""
-    if not (folder / "figures").exists():
-        write_figure(folder / "figures")
-    tables = tables or frames()
-    simulated = tables["moments"][tables["moments"]["stopped_by"] != "enumerated"]
-    settings = settings or configuration(tuple(dict.fromkeys(simulated["ensemble"])))
-    arguments = write_inputs(folder, tables, settings, default or settings | {"seed": 2}, commit) | changes
+    """Render a page from inputs that are written below a folder, and return its text."""
+    return rendered(write_inputs(folder, tables, settings, default, commit), **changes)
+
+
+def rendered(inputs: dict, **changes) -> str:
+    """Render a page from written inputs and return its text."""
+    arguments = inputs | changes
     render_report.render_report(**arguments)
     return arguments["output"].read_text(encoding="utf-8")
 
@@ -177,12 +200,7 @@ def write_latex(
     folder: Path, tables=None, settings=None, language: str = "en", manifest: dict | None = None, labels=None
 ) -> Path:
     """Write what a text takes up below `folder`/out, from the inputs that a page is rendered from, and return it."""
-    tables = tables or frames()
-    simulated = tables["moments"][tables["moments"]["stopped_by"] != "enumerated"]
-    settings = settings or configuration(tuple(dict.fromkeys(simulated["ensemble"])))
-    if not (folder / "figures").exists():
-        write_figure(folder / "figures")
-    inputs = write_inputs(folder, tables, settings, settings, "0123abc")
+    inputs = write_inputs(folder, tables, settings)
     (folder / "manifest.json").write_text(json.dumps({"figures": manifest or {}}), encoding="utf-8")
     out = folder / "out"
     write_latex_program.write_latex(
@@ -197,28 +215,35 @@ def write_latex(
 
 
 def draw_figures(folder: Path, tables: dict, language: str = "en", pictures: bool = True) -> None:
-    """Draw every figure of the project from the tables, as the page takes them up; `pictures` may be left out."""
+    """Draw every figure of the project, as the page takes them up; `pictures` may be left out."""
     from sqrtdk.figures import speaking
     from sqrtdk.words import texts as words
 
     say = words.Words(words.read(ROOT / "report", language))
-    # Tables that the page itself does not read come from the synthetic run.
-    tables = synthetic_results.frames() | {"score_histograms": synthetic_results.histograms((1, 64), 20_000)} | tables
-    places = catalogue.places()
-    for name in places:
+    drawn, tables = drawings() if pictures else {}, with_others(tables)
+    for name, place in catalogue.places().items():
         module = catalogue.load(name)
-        frames = {table: tables[table] for table in module.INPUTS}
-        spoken = speaking.words(say, name, speaking.record(module.describe(frames)))
-        record = {"id": name, "inputs": list(module.INPUTS)} | dataclasses.asdict(places[name]) | spoken
-        drawing = SVG if not pictures else _DRAWINGS.get(name) or saving.save(module.draw(frames), "svg").decode()
-        if pictures:
-            _DRAWINGS[name] = drawing
-        write_figure(folder / "figures", record, drawing)
-        writing.write_frame(folder / "figures" / f"fig-{name}.csv", module.data(frames), digits=17)
+        inputs = {table: tables[table] for table in module.INPUTS}
+        spoken = speaking.words(say, name, speaking.record(module.describe(inputs)))
+        record = {"id": name, "inputs": list(module.INPUTS)} | dataclasses.asdict(place) | spoken
+        write_figure(folder / "figures", record, drawn.get(name, SVG))
+        writing.write_frame(folder / "figures" / f"fig-{name}.csv", module.data(inputs), digits=17)
 
 
-_DRAWINGS: dict[str, str] = {}
-"""The figures of the usual tables, which are the same in every language."""
+def with_others(tables: dict) -> dict:
+    """Add tables that the page itself does not read, which figures are drawn from: those of the synthetic run."""
+    return synthetic_results.frames() | {"score_histograms": synthetic_results.histograms((1, 64), 20_000)} | tables
+
+
+@functools.cache
+@sharing.shared
+def drawings() -> dict[str, str]:
+    """Return the pictures of the figures of the usual tables, which are the same in every language."""
+    tables, found = with_others(frames()), {}
+    for name in catalogue.names():
+        module = catalogue.load(name)
+        found[name] = saving.save(module.draw({table: tables[table] for table in module.INPUTS}), "svg").decode()
+    return found
 
 
 def leaves(tree: dict, before: str = "") -> dict[str, str]:

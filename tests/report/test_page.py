@@ -18,16 +18,21 @@ from sqrtdk.report.ledger import ORDER, SUBJECTS
 from sqrtdk.words import mathml
 from sqrtdk.words import texts as language_words
 
+WIDTHS = (4, 16, 64)
+"""Fewer than usual, where it is something else that is unusual."""
 RUNS = {
     "usual": ({}, ["its variance is <span"]),
     "without the asked width": ({"d_k": (1, 16, 100)}, ["nearest width that it has"]),
-    "without the asked number of keys": ({"n_keys": (16, 50)}, ["number that it has, 50"]),
+    "without the asked number of keys": ({"d_k": WIDTHS, "n_keys": (16, 50)}, ["number that it has, 50"]),
     "one width": ({"d_k": (4,)}, ["Measured at"]),
     "two widths": ({"d_k": (4, 8)}, ["Measured at"]),
-    "one key": ({"n_keys": (1,)}, ["number that it has, 1", "no difference to attention that this run can measure"]),
-    "without a scale": ({"scalings": ("none",)}, ["only one scale rule"]),
-    "with the scale alone": ({"scalings": ("1/sqrt(d_k)",)}, ["only one scale rule"]),
-    "another scale": ({"scalings": ("none", "1/d_k")}, [">0.125</a>"]),
+    "one key": (
+        {"d_k": WIDTHS, "n_keys": (1,)},
+        ["number that it has, 1", "no difference to attention that this run can measure"],
+    ),
+    "without a scale": ({"d_k": WIDTHS, "scalings": ("none",)}, ["only one scale rule"]),
+    "with the scale alone": ({"d_k": WIDTHS, "scalings": ("1/sqrt(d_k)",)}, ["only one scale rule"]),
+    "another scale": ({"d_k": WIDTHS, "scalings": ("none", "1/d_k")}, [">0.125</a>"]),
     "without Gaussian components": ({"names": ("rademacher", "aligned")}, ["#number-RademacherExponent"]),
     "heavy tails": ({"names": ("student_t_3", "rademacher")}, ["cannot say whether their variance"]),
     "without real heads": ({"heads": 0}, ["No activations of a trained model were part of this run"]),
@@ -59,9 +64,10 @@ def pages(tmp_path_factory) -> dict:
         runs["theory"] = ({}, {"tables": theory, "default": {"extra": 1}})
         for run, (change, arguments) in runs.items():
             arguments = {"tables": example.frames(**change), **arguments}
+            inputs = example.write_inputs(tmp_path_factory.mktemp("run"), **arguments)
             for language in LANGUAGES:
                 keys.clear()
-                page = example.render(tmp_path_factory.mktemp("run"), **arguments, language=language)
+                page = example.rendered(inputs, language=language)
                 found[run if language == "en" else (run, language)] = page
                 found["words"][language] |= keys
     return found

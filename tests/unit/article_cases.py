@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import synthetic_start
 import synthetic_training
 import synthetic_vanishing
 
+import sharing
 from sqrtdk.report import key_numbers
 from sqrtdk.report.article import chapters, design, points, practice, questions
 from sqrtdk.report.facts import Facts
@@ -52,7 +54,8 @@ def _rows() -> dict[str, pd.DataFrame]:
     return {name: reading.frame(name, table) for name, table in found.items()}
 
 
-@functools.lru_cache
+@functools.cache
+@sharing.shared
 def _frames() -> dict[str, pd.DataFrame]:
     moments, rules = synthetic_results.moments(), synthetic_alternatives.table()
     trained = synthetic_training.tables(experiments=TASKS)
@@ -264,13 +267,7 @@ CHAPTERS = {
         "unsure": lambda: with_variance(64.0, math.nan),
         "missing": lambda: with_variance(math.nan, math.nan),
     },
-    "scores.card": {
-        "holds": frames,
-        "differs": lambda: with_variance(70.0, 0.1),
-        "missing": lambda: with_variance(math.nan, math.nan),
-    },
     "attention.finding": compared("softmax_saturation", "max_weight", **AT) | {"one_rule": one_rule},
-    "attention.card": compared("softmax_saturation", "max_weight", **AT) | {"one_rule": one_rule},
     "gradients.finding": {
         "gather": lambda: rms_and_median("larger", "smaller"),
         "typical": lambda: rms_and_median("level", "smaller"),
@@ -320,7 +317,8 @@ CHAPTERS = {
         "none": no_heads,
     },
 }
-CHAPTERS["gradients.card"] = CHAPTERS["gradients.finding"]
+CHAPTERS |= {f"{name}.card": CHAPTERS[f"{name}.finding"] for name in ("attention", "gradients")}
+CHAPTERS["scores.card"] = {word: change for word, change in CHAPTERS["scores.finding"].items() if word != "unsure"}
 
 
 def at_width(variant: str, value: float):
@@ -371,6 +369,7 @@ def cases(families: dict) -> list[tuple[str, str]]:
     return [(family, word) for family, words in families.items() for word in words]
 
 
+@functools.cache
 def answer(family: str, word: str) -> tuple[Sentence, ...]:
     """Return the answer that a change of the tables gives; of the longer training run where there is none."""
     change = QUESTIONS[family][word]
@@ -378,11 +377,17 @@ def answer(family: str, word: str) -> tuple[Sentence, ...]:
 
 
 @functools.cache
+def said_after(change: Callable[[], dict[str, pd.DataFrame]]) -> list[Sentence]:
+    """Return every sentence of the article after a change of the tables, which many cases share."""
+    return said(change())
+
+
+@functools.cache
 def everything() -> list[Sentence]:
     """Return all sentences that the cases above make."""
     found = []
     for changes in CHAPTERS.values():
-        found += itertools.chain.from_iterable(said(change()) for change in changes.values())
+        found += itertools.chain.from_iterable(map(said_after, changes.values()))
     found += itertools.chain.from_iterable(answer(family, word) for family, word in cases(QUESTIONS))
     found += said(changed("training_verdicts", {"value": 0.4}, comparison="accuracy"))
     rows = synthetic_results.real_heads(layers=1, heads=1, dumps=points.SHIPPED_MODELS)

@@ -11,6 +11,7 @@ import synthetic_results
 import synthetic_start
 import synthetic_training
 
+import sharing
 from sqrtdk.heads import enumeration
 from sqrtdk.results import reading
 from sqrtdk.sampling import ensembles, laws
@@ -73,12 +74,19 @@ def _gradient_by_keys() -> pd.DataFrame:
     return pd.DataFrame([place | dict(ratio=0.0015, low=0.0014, high=0.0016, n_rows=8192)])
 
 
+@functools.cache
+@sharing.shared
+def rows_of_checks() -> list[dict]:
+    """Return the rows of claim_checks.csv that need no trained heads, from seed 1."""
+    return claim_checks.table(1)
+
+
 def _checks() -> pd.DataFrame:
     dump = enumeration.read_dump(ROOT / "resources/minilm-l6-qk.npz")
     q, k = (array.reshape(-1, *array.shape[-2:])[::6] for array in (dump.q, dump.k))
     factor = dump.q.shape[-1] ** -0.5
     heads = [claim_checks.TrainedHead("MiniLM-L6", *pair, factor) for pair in zip(q, k, strict=True)]
-    table = pd.DataFrame(claim_checks.table(1, heads))
+    table = pd.DataFrame(rows_of_checks() + claim_checks.trained_heads(heads))
     return table.assign(case=table["case"].replace("", None)).astype({"se": float, "exact": float})
 
 
@@ -94,6 +102,7 @@ def _training() -> dict[str, pd.DataFrame]:
 
 
 @functools.cache
+@sharing.shared
 def _frames() -> dict[str, pd.DataFrame]:
     table = moments()
     rows = [row for name in VARIANTS for row in alternatives.simulate(64, (64,), (name,), seed=1)]

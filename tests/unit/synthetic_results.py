@@ -13,6 +13,7 @@ import synthetic_start
 import synthetic_training
 import synthetic_vanishing
 
+import sharing
 from sqrtdk.results.described import columns
 from sqrtdk.results.writing import write_table
 from sqrtdk.sampling import laws, local_laws
@@ -241,6 +242,7 @@ def real_heads(layers=6, heads=12, dumps=("minilm_l6",), seed=4) -> pd.DataFrame
 
 
 @functools.lru_cache(maxsize=1)
+@sharing.shared
 def _crowd() -> dict[str, pd.DataFrame]:
     table = moments(tuple(CATALOGUE), tuple(2**p for p in range(13)))
     return {
@@ -259,6 +261,7 @@ def crowd() -> dict[str, pd.DataFrame]:
 
 
 @functools.lru_cache(maxsize=1)
+@sharing.shared
 def _everything() -> dict[str, pd.DataFrame]:
     table = moments()
     return {

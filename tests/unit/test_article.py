@@ -23,6 +23,7 @@ from article_cases import (
     growing,
     one_loser,
     said,
+    said_after,
     setting,
     shipped,
     untrained,
@@ -49,7 +50,7 @@ def keys(sentences) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "word"), cases(CHAPTERS))
 def test_each_sentence_of_a_chapter_can_be_chosen_and_no_other_of_its_family_is(family, word):
-    found = {key for key in keys(said(CHAPTERS[family][word]())) if re.fullmatch(rf"{re.escape(family)}\.\w+", key)}
+    found = {key for key in keys(said_after(CHAPTERS[family][word])) if re.fullmatch(rf"{re.escape(family)}\.\w+", key)}
     assert f"{family}.{word}" in found
     if family != "training.task":
         assert found == {f"{family}.{word}"}
@@ -117,8 +118,9 @@ def test_the_card_on_training_names_the_task_that_loses_most():
     assert facts[card.values["scaled"].name].value == rows.loc["1/sqrt(d_k)", "accuracy"]
 
 
-@pytest.mark.parametrize("tables_", [one_loser(task="recall"), one_loser()], ids=["trained longer", "not"])
-def test_what_longer_training_makes_up_for_is_said_wherever_the_loss_is(tables_):
+@pytest.mark.parametrize("task", ["recall", "induction"], ids=["trained longer", "not"])
+def test_what_longer_training_makes_up_for_is_said_wherever_the_loss_is(task):
+    tables_ = one_loser(task=task)
     told, _, _ = article(growing(tables_))
     means = told.cards()[-1].means
     fades = tables_["training_verdicts"].query("scaling == 'none' and task == 'recall'")["verdict"].eq("hurts").any()
@@ -129,7 +131,7 @@ def test_what_longer_training_makes_up_for_is_said_wherever_the_loss_is(tables_)
         assert [one.key for one in means.values["faded"].items] == ["article.tasks.recall"]
     # Where the end of longer training differs, nothing fades.
     longer = shipped() | {"training_verdicts": shipped()["training_verdicts"].assign(verdict="hurts")}
-    assert article(tables_, longer)[0].fades() == []
+    assert article(tables_, longer)[0].fades == []
 
 
 def test_what_is_not_in_the_run_is_left_out():

@@ -1,5 +1,6 @@
 """The article: one sentence, four cards and seven chapters, each said as the numbers of the run have it."""
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -232,6 +233,7 @@ class Article:
 
     # ---- training
 
+    @functools.cached_property
     def tasks(self) -> list[tuple[str, dict[str, dict[str, Any]]]]:
         """Return verdict and comparisons on leaving the factor out, for each task, at the width nearest to 64."""
         verdicts, found, seen = self.frames["training_verdicts"], [], set()
@@ -244,7 +246,7 @@ class Article:
 
     def trained(self) -> str:
         """Return what leaving the factor out does to the tasks: hurts all or some, spares all, not decided, none."""
-        found = [verdict for verdict, _ in self.tasks()]
+        found = [verdict for verdict, _ in self.tasks]
         if not found:
             return "none"
         if "hurts" in found:
@@ -255,11 +257,12 @@ class Article:
         return self.said(f"training.task.{verdict}", **trained.values(rows))
 
     def _verdict(self, *wanted: str) -> list[str]:
-        return [next(iter(rows.values()))["task"] for verdict, rows in self.tasks() if verdict in wanted]
+        return [next(iter(rows.values()))["task"] for verdict, rows in self.tasks if verdict in wanted]
 
     def _named(self, *wanted: str) -> Listing:
         return _tasks(self._verdict(*wanted))
 
+    @functools.cached_property
     def fades(self) -> list[str]:
         """Return the tasks that leaving the factor out hurts, and that end as well without it when trained longer."""
         alike = longer_runs.alike(self.longer["training_verdicts"], "none")
@@ -269,11 +272,11 @@ class Article:
         """Say whether it matters in training."""
         verdict = self.trained()
         values = {"hurt": self._named("hurts"), "others": self._named("helps", "same", "undecided")}
-        fades = "_fades" if self.fades() else ""
-        finding = self.said(f"training.finding.{verdict}{fades}", faded=_tasks(self.fades()), **values)
+        fades = "_fades" if self.fades else ""
+        finding = self.said(f"training.finding.{verdict}{fades}", faded=_tasks(self.fades), **values)
         if verdict == "none":
             return Chapter("training", finding, (), caveat=False)
-        text = [(self.said("training.setting", steps=self._steps()),), tuple(self._task(*one) for one in self.tasks())]
+        text = [(self.said("training.setting", steps=self._steps()),), tuple(self._task(*one) for one in self.tasks)]
         text.append((self.said("training.convention"), *longer_runs.halves(self.longer["start_rate"], "none")))
         return Chapter("training", finding, tuple(part for part in text if part))
 
@@ -287,7 +290,7 @@ class Article:
         verdict = self.trained()
         if verdict not in ("some", "all"):
             return self.said(f"training.card.{verdict}")
-        losers = [rows for word, rows in self.tasks() if word == "hurts"]
+        losers = [rows for word, rows in self.tasks if word == "hurts"]
         answers = [rows["accuracy"] for rows in losers if rows.get("accuracy", {}).get("verdict") == "hurts"]
         if answers:
             row = min(answers, key=lambda one: one["value"] - one["reference_value"])
@@ -364,7 +367,7 @@ class Article:
     def lede(self) -> Sentence:
         """Return the answer in one sentence."""
         grows = self.variance() == "holds" and self.sharper() == "larger"
-        depends = self.trained() == "some" or self.fades()
+        depends = self.trained() == "some" or self.fades
         return self.said(f"lede.{'other' if not grows else 'depends' if depends else 'grow'}")
 
     def cards(self) -> list[Card]:
@@ -378,8 +381,8 @@ class Article:
         ]
 
     def _training_means(self) -> Sentence | None:
-        if self.fades():
-            return self.said("training.fades", faded=_tasks(self.fades()))
+        if self.fades:
+            return self.said("training.fades", faded=_tasks(self.fades))
         return self.said("training.means") if self.trained() == "some" else None
 
     def chapters(self) -> list[Chapter]:
