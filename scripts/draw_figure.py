@@ -4,6 +4,7 @@ import json as json_format
 import logging
 import re
 import warnings
+from hashlib import sha256
 from pathlib import Path
 
 from program import run
@@ -38,7 +39,7 @@ def draw_figure(
 
     figure: its id. data: the tables that it needs, each named as in results/. target: where it will stand.
     labels: what ensembles are called, by name. words: files of report/words/ that it is put into words with, in English
-    and in `language`. The others are the files to write.
+    and in `language`. The others are the files to write; the record has the hashes of the other files.
 
     Labels, title and definition are in that language; in PDF and PNG only where a font with its signs is at hand.
     """
@@ -85,6 +86,7 @@ def draw_figure(
     record = {"id": figure, "inputs": list(module.INPUTS), "target": target, "language": language}
     scale = TARGETS[target].width / drawn.get_figwidth()
     record |= {"frame": {"top": scale * room.top, "bottom": scale * room.bottom}, "words": said}
+    record["sha256"] = {path.suffix[1:]: sha256(path.read_bytes()).hexdigest() for path in (svg, pdf, png, csv)}
     write_text(json, json_format.dumps(record, ensure_ascii=False, indent=2) + "\n")
 
 

@@ -21,20 +21,21 @@ def publish_figures(
 
     Files of figures that there no longer are, left by another version or a killed job, are removed from it.
 
-    drawn: the files of all figures as they were drawn. words: files of report/words/. run_record: provenance.json.
-    citation: CITATION.cff, which may name the repository. output: the manifest.
+    drawn: the records of all figures as they were drawn, beside their files. words: files of report/words/.
+    run_record: provenance.json. citation: CITATION.cff, which may name the repository. output: the manifest.
     """
     sources = {"/".join(("words", *path.parts[-2:])): path.read_text(encoding="utf-8") for path in words}
     say = language_words.Words(language_words.tree(sources, language))
     made_from = json.loads(run_record.read_text(encoding="utf-8"))
-    records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in drawn if path.suffix == ".json"}
+    records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in drawn}
+    folders = {path.stem: path.parent for path in drawn}
     url = citing.repository(citation.read_text(encoding="utf-8"))
     manifest = {}
     for name, place in catalogue.places().items():
         if not (record := records.get(f"fig-{name}")):
             continue
         record |= dataclasses.asdict(place)
-        own = {path.suffix[1:]: path for path in drawn if path.stem == f"fig-{record['id']}"}
+        own = _drawn(folders[f"fig-{name}"], record)
         spoken = speaking.words(say, record["id"], record["words"])
         files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"], url)
         parameters = {"figure_target": record["target"]}
@@ -64,13 +65,24 @@ def publish_figures(
     write_text(output, json.dumps(head | {"figures": manifest}, indent=2, ensure_ascii=False) + "\n")
 
 
-def _publish(record: dict, spoken: dict, drawn: dict[str, Path], folder: Path, configuration: str, url: str) -> dict:
+def _drawn(folder: Path, record: dict) -> dict[str, bytes]:
+    """Return the files of a figure by kind, as they were when it was drawn."""
+    found = {}
+    for kind, digest in record["sha256"].items():
+        path = folder / f"fig-{record['id']}.{kind}"
+        if not path.is_file() or provenance.file_hash(path) != digest:
+            raise SystemExit(f"{path} is not as it was drawn: remove {folder}, and what is in it is drawn again")
+        found[kind] = path.read_bytes()
+    return found
+
+
+def _publish(record: dict, spoken: dict, drawn: dict[str, bytes], folder: Path, configuration: str, url: str) -> dict:
     """Write the files of one figure but its record; return name, hash and size of each by kind."""
     name, number, title = record["id"], record["number"], spoken["title"]
     stamp = stamping.Stamp(name, title, spoken["alt"], __version__, configuration)
-    contents = {kind: stamping.STAMPERS[kind](drawn[kind].read_bytes(), stamp) for kind in ("svg", "pdf", "png")}
-    contents["csv"] = drawn["csv"].read_bytes()
-    data = provenance.file_hash(drawn["csv"])
+    contents = {kind: stamping.STAMPERS[kind](drawn[kind], stamp) for kind in ("svg", "pdf", "png")}
+    contents["csv"] = drawn["csv"]
+    data = record["sha256"]["csv"]
     contents["bib"] = citing.figure_entry(name, number, title, __version__, data, url).encode()
     contents["tex"] = citing.figure_inclusion(name, title, spoken["caption"], record["frame"]).encode()
     found = {}

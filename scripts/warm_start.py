@@ -82,9 +82,9 @@ def start() -> None:
 def stop() -> None:
     """End the process, if there is one; what it and its copies took is then counted as Snakemake's children's."""
     if _process is not None:
-        _process.stdin.close()
+        _process.kill()
         _process.wait()
-        shutil.rmtree(_process.args[2], ignore_errors=True)  # had it been killed
+        shutil.rmtree(_process.args[2], ignore_errors=True)
 
 
 class Copies:

@@ -46,9 +46,14 @@ def source_files(*starts: str) -> list[str]:
 
 def source_hash(*starts: str) -> str:
     """Return one hash of the names and contents of `source_files`."""
+    return contents_hash({name: SCRIPTS / name for name in source_files(*starts)})
+
+
+def contents_hash(files: Mapping[str, Path]) -> str:
+    """Return one hash of the names and contents of files."""
     digest = hashlib.sha256()
-    for name in source_files(*starts):
-        content = (SCRIPTS / name).read_bytes()
+    for name, path in files.items():
+        content = path.read_bytes()
         digest.update(f"{name} {len(content)} ".encode() + content)
     return digest.hexdigest()
 

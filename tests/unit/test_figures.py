@@ -59,6 +59,7 @@ def test_figures_that_cannot_be_put_in_order_are_told(tmp_path, monkeypatch, tex
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(catalogue, "__file__", str(tmp_path / "catalogue.py"))
+    catalogue.places.cache_clear()
     with pytest.raises(ValueError, match=said):
         catalogue.names()
 

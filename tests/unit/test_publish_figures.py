@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 
 import pytest
 import synthetic_results as synthetic
@@ -33,7 +34,7 @@ def publish(drawn, folder, language: str = "en", words=None) -> dict:
     record = folder / "provenance.json"
     record.parent.mkdir(exist_ok=True)
     record.write_text(json.dumps({"configuration_sha256": "ab" * 32}))
-    files = sorted(path for path in drawn.iterdir() if path.is_file())
+    files = sorted(drawn.glob("*.json"))
     words = words or sorted((REPORT / "words" / language).glob("*.yaml"))
     publish_figures.publish_figures(
         files, words, language, record, REPORT.parent / "CITATION.cff", folder / "out/manifest.json"
@@ -101,3 +102,12 @@ def test_a_missing_word_is_named(drawn, tmp_path):
     path.write_text(yaml.safe_dump(tree))
     with pytest.raises(ValueError, match="no 'figure-freezing.question'"):
         publish(drawn, tmp_path, "xx", [path])
+
+
+def test_a_file_that_is_not_as_it_was_drawn_is_named(drawn, tmp_path):
+    copied = shutil.copytree(drawn, tmp_path / "drawn")
+    (copied / "fig-freezing.png").write_bytes(b"another")
+    for _ in range(2):
+        with pytest.raises(SystemExit, match=r"fig-freezing\.png is not as it was drawn: remove .*/drawn, "):
+            publish(copied, tmp_path)
+        (copied / "fig-freezing.png").unlink(missing_ok=True)

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import snakemake.persistence
+
 STARTED = time.time()
 # Relative, so that a folder that was moved or cloned is not taken for another workflow, nor one reached through a link.
 SOURCE = Path(os.path.relpath(Path(str(workflow.current_basedir)).resolve().parent.parent))
@@ -29,6 +31,10 @@ if reason := workflow_support.unusable(SOURCE):
     sys.exit(reason)
 
 workflow_support.use_this_python()
+
+# Snakemake looks for tables of pandas among parameters; to load it for that takes a sixth of each start. There are none.
+if "pandas" not in sys.modules and hasattr(snakemake.persistence, "PersistenceBase"):
+    snakemake.persistence.PersistenceBase._serialize_param = property(lambda self: self._serialize_param_builtin)
 
 try:
     CONFIG = configuration.validate(
@@ -88,9 +94,10 @@ def script(name, *modules):
 
 
 def code(name):
-    """One hash of all that, for the parameters of a rule with hundreds of jobs, which then has its script as an input.
+    """One hash of all that, for the parameters of a rule of hundreds of jobs or files, which has its script as an input.
 
-    Snakemake looks up, weighs and records every input of every job, at each pass of its scheduler.
+    Snakemake looks up, weighs and records every input of every job, at each pass of its scheduler, and for each output
+    once more.
     """
     return workflow_support.source_hash(f"{name}.py")
 

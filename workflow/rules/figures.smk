@@ -2,7 +2,6 @@
 # metadata and citation as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON (results/figures/), and their manifest.
 
 FIGURES = figures.names()
-DRAWN = [f"results/drawn/fig-{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf", "png", "csv", "json")]
 FIGURE_FILES = [
     f"results/figures/fig-{name}.{kind}"
     for name in FIGURES
@@ -49,9 +48,9 @@ rule draw_figure:
 
 rule publish_figures:
     input:
-        script=script("publish_figures"),
-        drawn=DRAWN,
-        words=WORDS,
+        script=script("publish_figures")[:1],
+        # Each has the hashes of the other files of its figure.
+        drawn=[f"results/drawn/fig-{name}.json" for name in FIGURES],
         provenance="results/provenance.json",
         citation=SOURCE / "CITATION.cff",
     output:
@@ -60,6 +59,11 @@ rule publish_figures:
         manifest="results/figures/manifest.json",
     params:
         language=CONFIG["language"],
+        words=WORDS,
+        made_from=[
+            code("publish_figures"),
+            workflow_support.contents_hash({Path(file).name: Path(file) for file in WORDS}),
+        ],
         versions=versions("pypdf"),
     log:
         "results/logs/publish_figures.log",
@@ -68,5 +72,5 @@ rule publish_figures:
     message:
         "give the figures their words and metadata"
     shell:
-        "python {input.script[0]:q} --drawn {input.drawn:q} --words {input.words:q} --language {params.language:q}"
+        "python {input.script[0]:q} --drawn {input.drawn:q} --words {params.words:q} --language {params.language:q}"
         " --run-record {input.provenance:q} --citation {input.citation:q} --output {output.manifest:q} > {log:q} 2>&1"

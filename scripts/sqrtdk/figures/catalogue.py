@@ -77,6 +77,7 @@ class Place:
     number: str
 
 
+@functools.cache
 def places() -> dict[str, Place]:
     """Return the place of each figure by name, in the order in which they stand."""
     found = []
