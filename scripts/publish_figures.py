@@ -15,18 +15,17 @@ _PLACED = ("number", "part", "topic")
 
 
 def publish_figures(
-    drawn: list[Path], words: list[Path], language: str, run_record: Path, citation: Path, output: Path
+    drawn: list[Path], words: list[Path], language: str, configuration_sha256: str, citation: Path, output: Path
 ):
     """Write `fig-<id>` as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON, and manifest.json, into the folder of `output`.
 
     Files of figures that there no longer are, left by another version or a killed job, are removed from it.
 
-    drawn: the records of all figures as they were drawn, beside their files. words: files of report/words/.
-    run_record: provenance.json. citation: CITATION.cff, which may name the repository. output: the manifest.
+    drawn: the records of all figures as they were drawn, beside their files. words: files of report/words/ with
+    those of all figures. citation: CITATION.cff, which may name the repository. output: the manifest.
     """
     sources = {"/".join(("words", *path.parts[-2:])): path.read_text(encoding="utf-8") for path in words}
     say = language_words.Words(language_words.tree(sources, language))
-    made_from = json.loads(run_record.read_text(encoding="utf-8"))
     records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in drawn}
     folders = {path.stem: path.parent for path in drawn}
     url = citing.repository(citation.read_text(encoding="utf-8"))
@@ -37,7 +36,7 @@ def publish_figures(
         record |= dataclasses.asdict(place)
         own = _drawn(folders[f"fig-{name}"], record)
         spoken = speaking.words(say, record["id"], record["words"])
-        files = _publish(record, spoken, own, output.parent, made_from["configuration_sha256"], url)
+        files = _publish(record, spoken, own, output.parent, configuration_sha256, url)
         parameters = {"figure_target": record["target"]}
         record = {name: record[name] for name in ("id", *_PLACED, "inputs")}
         record |= spoken | {"licence": catalogue.LICENCE, "licence_url": catalogue.LICENCE_URL, "files": files}
@@ -61,7 +60,7 @@ def publish_figures(
         for path in output.parent.glob(pattern):
             if path.name not in current:
                 path.unlink()
-    head = {"version": __version__, "configuration_sha256": made_from["configuration_sha256"], "language": language}
+    head = {"version": __version__, "configuration_sha256": configuration_sha256, "language": language}
     write_text(output, json.dumps(head | {"figures": manifest}, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -149,10 +149,8 @@ def test_a_figure_typesets_with_its_caption_label_and_citation(language, tmp_pat
     files = {kind: drawn / f"fig-{FIGURE}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")}
     own = sorted((ROOT / "report/words" / language).glob("*.yaml"))
     draw_figure.draw_figure(FIGURE, tables, "report", {}, own, language, **files)
-    record = tmp_path / "provenance.json"
-    record.write_text(json.dumps({"configuration_sha256": "ab" * 32}), encoding="utf-8")
     publish_figures.publish_figures(
-        list(files.values()), own, language, record, ROOT / "CITATION.cff", tmp_path / "manifest.json"
+        [files["json"]], own, language, "ab" * 32, ROOT / "CITATION.cff", tmp_path / "manifest.json"
     )
     package, before, after = AROUND.get(language, ("", "", ""))
     body = f"See Figure~\\ref{{fig:sqrtdk-{FIGURE}}} and \\cite{{sqrtdk-{FIGURE}}}.\\input{{fig-{FIGURE}.tex}}"

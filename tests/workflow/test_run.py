@@ -21,7 +21,8 @@ from sqrtdk.results import dictionary, reading
 
 CELLS = len(ENSEMBLES) * len(WIDTHS)
 REPORT = {"render_report": 1}
-RECORD = {"write_provenance": 1, "publish_figures": 1, "write_latex": 1, **REPORT}
+WORDED = {"write_provenance": 1, "write_latex": 1, **REPORT}
+RECORD = {"publish_figures": 1, **WORDED}
 N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nPLACE = " in path.read_text()])
 FIGURES = {"draw_figure": N_FIGURES, **RECORD}
 DICTIONARY, DESCRIBED = "scripts/sqrtdk/results/dictionary", {"describe_results": 1, **RECORD}
@@ -326,10 +327,12 @@ class TestCopy:
             ("scripts/sqrtdk/rows/softmax.py", "SATURATED_WEIGHT = 0.99", "SATURATED_WEIGHT = 0.98", None),
             (f"{DICTIONARY}/scores.py", '"fourth cumulant over', '"the fourth cumulant over', DESCRIBED),
             (f"{DICTIONARY}/scores.py", "n_scores=whole(", "n_scores=number(", starts("collected", "laws") | DESCRIBED),
-            ("report/styles.css", ":root {", ":root  {", RECORD),
+            ("report/styles.css", ":root {", ":root  {", WORDED),
+            ("report/words/en/page.yaml", "#", "##", WORDED),
+            ("report/words/en/figure_kurtosis.yaml", "#", "##", {**FIGURES, "draw_figure": 1}),
             ("README.md", "# ", "#  ", {}),
         ],
-        ids=["figure", "moments", "softmax", "meaning", "type", "style", "readme"],
+        ids=["figure", "moments", "softmax", "meaning", "type", "style", "word", "figure's word", "readme"],
     )
     def test_an_edited_source_starts_only_what_uses_it(self, copy, file, old, new, expected):
         if expected is None:

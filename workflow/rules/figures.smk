@@ -1,6 +1,8 @@
 # Needs: the tables in results/ and the words of the report. Makes: each figure drawn (results/drawn/), and with
 # metadata and citation as SVG, PDF, PNG, CSV, BibTeX, LaTeX and JSON (results/figures/), and their manifest.
 
+from sqrtdk.report import provenance
+
 FIGURES = figures.names()
 FIGURE_FILES = [
     f"results/figures/fig-{name}.{kind}"
@@ -14,6 +16,12 @@ PUBLISHED = {path: path for path in FIGURE_FILES} | {
     )
     for name, caption in CAPTIONS.items()
 }
+# What figures are described with, and which configuration they are of: no other word and no code names them anew.
+FIGURE_WORDS = [
+    str(path)
+    for name in ("figure_*", "figures_shared", "lists", "phrases")
+    for path in sorted((SOURCE / "report/words" / CONFIG["language"]).glob(f"{name}.yaml"))
+]
 WORDS = sorted(str(path) for path in (SOURCE / "report/words" / CONFIG["language"]).glob("*.yaml"))
 
 
@@ -51,7 +59,6 @@ rule publish_figures:
         script=script("publish_figures")[:1],
         # Each has the hashes of the other files of its figure.
         drawn=[f"results/drawn/fig-{name}.json" for name in FIGURES],
-        provenance="results/provenance.json",
         citation=SOURCE / "CITATION.cff",
     output:
         PUBLISHED.values(),
@@ -59,10 +66,11 @@ rule publish_figures:
         manifest="results/figures/manifest.json",
     params:
         language=CONFIG["language"],
-        words=WORDS,
+        words=FIGURE_WORDS,
+        configuration=provenance.text_hash(provenance.canonical(SETTINGS)),
         made_from=[
             code("publish_figures"),
-            workflow_support.contents_hash({Path(file).name: Path(file) for file in WORDS}),
+            workflow_support.contents_hash({Path(file).name: Path(file) for file in FIGURE_WORDS}),
         ],
         versions=versions("pypdf"),
     log:
@@ -73,4 +81,4 @@ rule publish_figures:
         "give the figures their words and metadata"
     shell:
         "python {input.script[0]:q} --drawn {input.drawn:q} --words {params.words:q} --language {params.language:q}"
-        " --run-record {input.provenance:q} --citation {input.citation:q} --output {output.manifest:q} > {log:q} 2>&1"
+        " --configuration-sha256 {params.configuration} --citation {input.citation:q} --output {output.manifest:q} > {log:q} 2>&1"

@@ -7,7 +7,7 @@ import functools
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import panels, selection, style
 from sqrtdk.figures.framing import Frame
@@ -42,6 +42,7 @@ _SETTINGS = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9.5,
     "axes.titlecolor": style.INK,
+    "axes.titley": 1.0,  # nothing stands at the top of axes; to look for that takes a twentieth of a drawing
     "axes.unicode_minus": True,
     "figure.facecolor": "white",
     "font.family": "sans-serif",
@@ -163,11 +164,23 @@ def save(figure: Figure, kind: str, target: Target = TARGETS["report"], frame: F
     return {"svg": _scaled_svg, "pdf": _scaled_pdf}[kind](made, scale)
 
 
+@functools.cache
 def _leave_out_layout_of_fonts() -> None:
-    """Embed fonts without what only lays out text: a PDF names each glyph and its place, and subsetting takes long."""
-    from fontTools.subset import Options
+    """Embed fonts without what only lays out text: a PDF names each glyph and its place, and subsetting takes long.
 
-    Options._drop_tables_default = sorted({*Options._drop_tables_default, *LAYOUT_TABLES})
+    As an option of fontTools, it would come after these tables are read.
+    """
+    from fontTools import subset
+
+    load = subset.load_font
+
+    def bare(*arguments: Any, **named: Any) -> Any:
+        font = load(*arguments, **named)
+        for tag in set(LAYOUT_TABLES) & set(font.keys()):
+            del font[tag]
+        return font
+
+    subset.load_font = bare
 
 
 def _clips_by_order(content: bytes) -> bytes:
