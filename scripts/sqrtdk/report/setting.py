@@ -45,7 +45,8 @@ def choose(moments: pd.DataFrame, saturation: pd.DataFrame, specs: dict[str, dic
     if not names:
         raise ValueError("the moments hold no simulated ensemble")
     # Of some ensembles the moments alone are measured.
-    names = [name for name in names if name in set(saturation["ensemble"])] or names
+    measured = set(saturation["ensemble"].unique())
+    names = [name for name in names if name in measured] or names
     standard = [name for name in names if _is_standard_gaussian(specs.get(name, {}))]
     ensemble = (standard or names)[0]
     here = saturation[saturation["ensemble"] == ensemble]

@@ -41,7 +41,7 @@ def rows(saturation: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
     )
     rows = rows[rows["theory"].notna() & (rows["se"] > 0) & ~rows["measure"].isin(REPEATED)]
     rows = rows.drop_duplicates(["ensemble", "d_k", "n_keys", "measure", "estimate", "se"])
-    unit = rows[["ensemble", "d_k", "n_keys"]].astype(str).agg(" ".join, axis=1) if len(rows) else rows["ensemble"]
+    unit = rows["ensemble"].astype(str) + " " + rows["d_k"].astype(str) + " " + rows["n_keys"].astype(str)
     z = (rows["estimate"] - rows["theory"]) / rows["se"]
     return _scored(rows.assign(unit=unit, quantity=rows["table"], z=z, trusted=truth(rows["trusted"])))
 
