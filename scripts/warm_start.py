@@ -82,8 +82,8 @@ def start() -> None:
 def stop() -> None:
     """End the process, if there is one; what it and its copies took is then counted as Snakemake's children's."""
     if _process is not None:
-        _process.kill()
-        _process.wait()
+        with _process:
+            _process.kill()
         shutil.rmtree(_process.args[2], ignore_errors=True)
 
 

@@ -25,7 +25,7 @@ WORDED = {"write_provenance": 1, "write_latex": 1, **REPORT}
 RECORD = {"publish_figures": 1, **WORDED}
 N_FIGURES = len([path for path in (ROOT / "scripts/sqrtdk/figures").glob("*.py") if "\nPLACE = " in path.read_text()])
 FIGURES = {"draw_figure": N_FIGURES, **RECORD}
-DICTIONARY, DESCRIBED = "scripts/sqrtdk/results/dictionary", {"describe_results": 1, **RECORD}
+DICTIONARY, DESCRIBED = "scripts/sqrtdk/results/dictionary", {"describe_results": 1, **WORDED}
 
 
 @pytest.fixture(scope="module")

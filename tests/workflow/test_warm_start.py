@@ -31,6 +31,7 @@ print(json.dumps({
 print("√ to the other stream", file=sys.stderr)
 sys.exit(int(sys.argv[1]))
 """
+CELL = "results/cells/softmax_theory/4.csv"
 WARM = 'import sys; print(sys.orig_argv[1].endswith("warm_start.py"))'
 SLEEPS = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 
@@ -184,7 +185,10 @@ def test_a_run_starts_warm_and_leaves_nothing_when_it_is_killed(tmp_path):
     script.write_text(f"{WARM}; {SLEEPS}", encoding="utf-8")
     command = [sys.executable, "-m", "snakemake", "-s", str(source / "Snakefile"), "-d", str(tmp_path), "--cores", "1"]
     process = subprocess.Popen(
-        [*command, "results/README.md"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        [*command, "results/README.md", "results/provenance.json", CELL],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     log = tmp_path / "results/logs/describe_results.log"
     wait_for(lambda: log.exists() and log.read_text(encoding="utf-8").count("\n") == 2)

@@ -195,7 +195,8 @@ def start():
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
-        if workflow.is_main_process:
+        # One job begins before there is anything to be warm from.
+        if workflow.is_main_process and len([*workflow.dag.needrun_jobs()]) > 2:
             warm_start.start()
     if workflow.is_main_process and not workflow.output_settings.verbose:
         import snakemake.logging
