@@ -26,6 +26,8 @@ WORDS = sorted(str(path) for path in (SOURCE / "report/words" / CONFIG["language
 
 
 rule draw_figure:
+    # Others wait for simulations and tables; for figures only the end of a run does.
+    priority: -1
     input:
         script=figure_script,
         data=figure_tables,

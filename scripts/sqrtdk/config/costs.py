@@ -21,8 +21,8 @@ SAID = re.compile(
 """What each program says last, into its log."""
 FLOOR = 0.05
 """Seconds: errors of a job's cost are weighed relative to it, but to no less than this."""
-SNAKEMAKE_START = 6.0
-"""CPU seconds of reading the workflow and planning, before the first job."""
+SNAKEMAKE_START = 3.5
+"""CPU seconds of reading the workflow, of planning, and of importing what programs start warm with."""
 LAST = ("publish_figures", "render_report")
 MB = 1e6
 """Bytes."""
