@@ -124,6 +124,31 @@ class TestMasks:
         assert bool(wrong) == (factor == 1)
         assert judgement.heads[0].row["measured_factor"] == pytest.approx(factor, rel=1e-6)
 
+    @pytest.mark.parametrize("kind", ["grows", "log n", "own"])
+    @pytest.mark.parametrize(("factor", "name"), [(1 / 8, ""), (1.0, "no scale"), (1 / 64, "applied twice")])
+    def test_a_temperature_that_differs_between_queries_hides_no_factor(self, kind, factor, name):
+        arrays, product = heads()
+        places = np.arange(48)
+        growth = {
+            "grows": 1 + 0.1 * np.log1p(places // 12),  # Llama 4
+            "log n": 0.5 * np.log(places + 2),
+            "own": np.exp(0.3 * np.random.default_rng(2).normal(size=48)),
+        }[kind]
+        scores = np.where(CAUSAL, factor * product * growth[:, None], -np.inf)
+        judgement = audit(arrays | {"scores": scores})
+        assert [name in one.finding.explanations for one in judgement.bugs] == ([True] if name else [])
+        assert not judgement.warnings
+        low, high = (f"{factor * end:.4g}" for end in (growth[7:].min(), growth[7:].max()))
+        assert any(f"q·k is multiplied by {low} to {high}" in words for words in judgement.assumed)
+
+    def test_few_keys_show_no_factor_of_a_query(self):
+        """Any two scores are a multiple of two others."""
+        arrays, product = heads()
+        mask = np.abs(DISTANCE - 0.5) < 2
+        noise = np.random.default_rng(3).normal(size=product.shape)
+        judgement = audit(arrays | {"scores": np.where(mask, product / 8 + noise, -np.inf)})
+        assert ("note", "scores are not q·k") in kinds(judgement)
+
     @pytest.mark.parametrize(
         "mask",
         [
@@ -276,6 +301,16 @@ class TestWhatIsNotFinite:
         assert "tokens 5, 7" in bad.finding.evidence
         assert sum(one.finding.kind == "wrong scale" for one in judgement.bugs) == 1
         assert judgement.heads[1].row["n_keys"] == 46
+
+    @pytest.mark.parametrize(("count", "groups"), [(3, 3), (8, 1)])
+    def test_heads_with_other_tokens_have_findings_of_their_own(self, count, groups):
+        arrays, _ = heads(heads=8)
+        for head in range(count):
+            arrays["q"][head, 10 + head, 3] = np.nan
+        bad = audit(arrays, scale=STANDARD).bugs
+        assert len(bad) == groups
+        assert bad[0].finding.evidence.endswith("q holds 1 NaN at token 10")
+        assert sum(len(one.places) for one in bad) == count
 
     def test_a_head_of_nothing_else_stops_no_other(self):
         arrays, _ = heads()

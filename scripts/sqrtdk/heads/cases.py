@@ -16,6 +16,8 @@ ERRORS = 5.0
 """How many standard errors a measured number has to be off."""
 UNEXPLAINED = 2.0
 """How many times the unexplained part of given scores a measured factor may be off."""
+TEMPERED = 2.0
+"""How many times beyond the factors of single queries the scale may be, where a temperature makes them differ."""
 CONSTANT_NORM = 0.01
 """Norms that vary less than this belong to normalised vectors."""
 
@@ -150,4 +152,7 @@ class Case:
             unexplained = math.sqrt(max(1 - self.facts["measured_r2"], 0.0))
             error = self.facts["measured_factor_se"] or 0.0
             slack = max(slack, ERRORS * error, UNEXPLAINED * unexplained * abs(other))
+            if self.facts.get("reach") is not None and one == self.measured:
+                ends = [end * times for end in self.facts["reach"] for times in (1 / TEMPERED, TEMPERED)]
+                return min(ends) <= other <= max(ends)
         return abs(one - other) <= slack

@@ -100,6 +100,8 @@ Placed = tuple[Finding, tuple[str, int, int]]
 SCALES = ("wrong scale", "scale of another convention", "unexplained scale", "other than declared", "zero scale")
 """Findings whose factor is one number for many heads, so that another factor is another finding."""
 SHARP = ("entropy collapse", "very sharp")
+PLACED = ("not finite", "overflow of float16")
+"""Findings whose evidence names tokens, which may be others in other heads."""
 ALIKE = 0.01
 """Factors that differ by less are one, as measured ones do."""
 FEW = 4
@@ -121,7 +123,14 @@ def grouped(verdicts: Sequence[Verdict]) -> list[SharedFinding]:
             found.setdefault(key, []).append((finding, place))
     groups = []
     for key in sorted(found, key=lambda key: key[0]):
-        parts = _by_factor(found[key]) if key[2] in SCALES else [found[key]]
+        parts = [found[key]]
+        if key[2] in SCALES:
+            parts = _by_factor(found[key])
+        elif key[2] in PLACED:
+            by_evidence: dict[str, list[Placed]] = {}
+            for one in found[key]:
+                by_evidence.setdefault(one[0].evidence, []).append(one)
+            parts = list(by_evidence.values())
         if len(parts) > FEW:
             parts = [[(_reaching(found[key], len(parts)), place) for _, place in found[key]]]
         groups += [SharedFinding(part[0][0], key[1], tuple(place for _, place in part)) for part in parts]
@@ -142,7 +151,9 @@ def _by_factor(found: list[Placed]) -> list[list[Placed]]:
 
 
 def _reaching(found: list[Placed], count: int) -> Finding:
-    """Return one finding for many factors."""
+    """Return one finding for many factors, or many places."""
+    if found[0][0].kind in PLACED:
+        return replace(found[0][0], evidence=f"in the first of these heads, {found[0][0].evidence}")
     factors = [finding.factor or 0.0 for finding, _ in found]
     evidence = f"{count} factors from {min(factors):.4g} to {max(factors):.4g}, the first: {found[0][0].evidence}"
     return replace(found[0][0], factor=None, evidence=evidence)

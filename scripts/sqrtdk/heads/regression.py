@@ -23,7 +23,9 @@ ROWS = 64
 """Queries of a block that are looked at for a soft cap or a bias, evenly spaced."""
 SATURATED = 0.99
 """Part of the soft cap beyond which a rounded score says nothing of what was capped."""
-GIVEN = "the bias that was given"
+GIVEN, OWN = "the bias that was given", "a factor of each query"
+ENOUGH = 8
+"""Keys of a query from which on its own slope says something: of few, any scores are a multiple of q·k."""
 CAPS = np.concatenate([10.0 ** np.linspace(-7, 0, 15), np.linspace(1.5, 15, 10)])
 """Soft caps that are tried first, by how much they exceed the largest score."""
 
@@ -33,6 +35,7 @@ class ScoreSlope:
     """Slope of given scores on q·k within rows, its error over queries and the share explained; None without scores.
 
     softcap: the cap that the scores carry. biased: the bias that they carry too, in words, empty where there is none.
+    reach: least and largest factor of a query, where queries have factors of their own.
     """
 
     factor: float | None = None
@@ -40,6 +43,7 @@ class ScoreSlope:
     r2: float | None = None
     softcap: float | None = None
     biased: str = ""
+    reach: tuple[float, float] | None = None
 
     def facts(self) -> dict[str, Any]:
         """Return what belongs to the facts of a head."""
@@ -69,13 +73,14 @@ def measure(blocks: Iterable[Block]) -> ScoreSlope:
         ways[""] = lambda: _capped(blocks)
     ways["a bias by distance"] = lambda: _fit(_along_diagonals(blocks))
     ways["a bias that all sequences share"] = lambda: _fit(_between(blocks))
+    ways[OWN] = lambda: _by_query(blocks, known)
     best = replace(first, softcap=known)
     for words, way in ways.items():
         if best.r2 is None or best.r2 >= EXACT:
             break
         found = way()
         if found.r2 is not None and found.r2 >= EXPLAINED and 1 - found.r2 < BETTER * (1 - best.r2):
-            best = replace(found, biased="" if words == GIVEN else words, softcap=found.softcap or known)
+            best = replace(found, biased="" if words in (GIVEN, OWN) else words, softcap=found.softcap or known)
     return best
 
 
@@ -86,18 +91,7 @@ def slope_of(products: np.ndarray, scores: np.ndarray, use: np.ndarray) -> Score
 
 def _fit(rows: Rows) -> ScoreSlope:
     """Return the slope within rows and its jackknife error over rows."""
-    sums = []
-    for x, z, use in rows:
-        if use is not None:
-            x, z = np.where(use, x, 0.0), np.where(use, z, 0.0)
-        count = np.full(len(x), x.shape[1]) if use is None else np.maximum(use.sum(axis=1), 1)
-        x, z = (one - (one.sum(axis=1) / count)[:, None] for one in (x, z))
-        if use is not None:
-            x, z = x * use, z * use
-        sums.append([np.vecdot(x, z), np.vecdot(x, x), np.vecdot(z, z)])
-    if not sums:
-        return ScoreSlope()
-    product, x_square, z_square = np.concatenate(sums, axis=1)
+    product, x_square, z_square, _ = _sums(rows)
     if not x_square.sum() > 0:
         return ScoreSlope()
     slope = product.sum() / x_square.sum()
@@ -107,6 +101,31 @@ def _fit(rows: Rows) -> ScoreSlope:
         rest = (product.sum() - product) / (x_square.sum() - x_square)
     r2 = product.sum() ** 2 / (x_square.sum() * z_square.sum())
     return ScoreSlope(slope, jackknife_error(rest[np.isfinite(rest)]), min(r2, 1.0))
+
+
+def _by_query(blocks: list[Block], cap: float | None) -> ScoreSlope:
+    """Return the middle of the slopes of queries, as where a temperature grows with the place (Llama 4, log n)."""
+    product, x_square, z_square, count = _sums(_all_rows(blocks, cap))
+    some = (count >= ENOUGH) & (x_square > 0)
+    if not z_square[some].sum() > 0:
+        return ScoreSlope()
+    slopes = product[some] / x_square[some]
+    r2 = (slopes * product[some]).sum() / z_square[some].sum()
+    return ScoreSlope(float(np.median(slopes)), None, min(r2, 1.0), reach=(slopes.min(), slopes.max()))
+
+
+def _sums(rows: Rows) -> np.ndarray:
+    """Return Σ xz, Σ x², Σ z² and the number of keys of each row, x and z without their means."""
+    sums = [np.zeros((4, 0))]
+    for x, z, use in rows:
+        if use is not None:
+            x, z = np.where(use, x, 0.0), np.where(use, z, 0.0)
+        count = np.full(len(x), x.shape[1]) if use is None else np.maximum(use.sum(axis=1), 1)
+        x, z = (one - (one.sum(axis=1) / count)[:, None] for one in (x, z))
+        if use is not None:
+            x, z = x * use, z * use
+        sums.append(np.stack([np.vecdot(x, z), np.vecdot(x, x), np.vecdot(z, z), count]))
+    return np.concatenate(sums, axis=1)
 
 
 def _products(block: Block, part: slice | np.ndarray) -> np.ndarray:

@@ -97,7 +97,7 @@ def _case(head: Head, blocks: list[Block], options: Options) -> Case:
         found = {finding: None for finding in found if finding.kind != INVERTED}
     case.found = tuple(found)
     captured = head.factor if blocks[0].q is not None else None
-    case.facts = {"captured_factor": captured, "fits": fits, "biased": measured.biased}
+    case.facts = {"captured_factor": captured, "fits": fits, "biased": measured.biased, "reach": measured.reach}
     case.facts["captured_from"] = head.given.source(head.place[1]) if captured is not None else ""
     try:
         case.facts |= _facts(blocks, case, measured)
@@ -107,6 +107,10 @@ def _case(head: Head, blocks: list[Block], options: Options) -> Case:
         case.facts |= dict.fromkeys((*COLUMNS, *facts.MORE)) | {"scale_source": UNMEASURED}
     if measured.biased:
         group.told.add(f"the scores hold {measured.biased} beside q·k")
+    if measured.reach is not None:
+        group.told.add(
+            "queries have factors of their own: q·k is multiplied by {:.4g} to {:.4g}".format(*measured.reach)
+        )
     if measured.softcap is not None and head.given.softcap is None:
         group.told.add(f"the scores carry a soft cap of {measured.softcap:g}")
     return case
