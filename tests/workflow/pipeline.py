@@ -1,6 +1,6 @@
 """Runs of the pipeline for the tests: a small configuration, copies of the source, and what a run would do."""
 
-import contextlib
+import gc
 import hashlib
 import multiprocessing
 import os
@@ -18,7 +18,7 @@ WIDTHS = (1, 2, 4, 64)
 DUMPS = ("minilm_l6", "mgm")
 TARGET = "results/moments.csv"
 """A table of many small jobs."""
-# A process that has imported Snakemake, but nothing of any source, and is copied for each plan.
+# A process that has imported Snakemake, but nothing of any source, and is copied for each plan and each refusal.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["snakemake.cli", "snakemake.api", "pandas"])
 NOT_HASHED = ("run.json", "logs", ".gitkeep")
@@ -68,14 +68,8 @@ def small(folder: Path) -> list[str]:
 
 def planned(folder: Path, *arguments: str, source: Path = ROOT) -> dict[str, int]:
     """Return how many jobs of each rule a run would start now."""
-    said = folder / "planned.txt"
-    command = ["-s", str(source / "Snakefile"), "-d", str(folder), "--cores", "1", "--dry-run", *arguments]
-    process = FORKS.Process(target=_plan, args=(command, folder, said))
-    process.start()
-    process.join(100)
-    output = said.read_text(encoding="utf-8")
-    said.unlink()
-    assert process.exitcode == 0, output
+    code, output = forked(folder, "--dry-run", *arguments, source=source)
+    assert code == 0, output
     table = re.search(r"^job +count\n-+ +-+\n(.*?)^total", output, re.MULTILINE | re.DOTALL)
     if table is None:
         assert "Nothing to be done" in output
@@ -84,13 +78,28 @@ def planned(folder: Path, *arguments: str, source: Path = ROOT) -> dict[str, int
     return {rule: int(count) for rule, count in counts.items() if rule != "all"}
 
 
-def _plan(command: list[str], folder: Path, said: Path) -> None:
+def forked(folder: Path, *arguments: str, source: Path = ROOT) -> tuple[int, str]:
+    """Run Snakemake without the time that it takes to start; return its exit code and all that it said."""
+    said = folder / "said.txt"
+    command = ["-s", str(source / "Snakefile"), "-d", str(folder), "--cores", "1", *arguments]
+    process = FORKS.Process(target=_run, args=(command, folder, said))
+    process.start()
+    process.join(100)
+    output = said.read_text(encoding="utf-8")
+    said.unlink()
+    return process.exitcode, output
+
+
+def _run(command: list[str], folder: Path, said: Path) -> None:
     """Run Snakemake in this process, its words in a file."""
     from snakemake import cli
 
+    gc.disable()  # the process ends soon
     os.chdir(folder)
-    with said.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-        cli.main(command)
+    with said.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    cli.main(command)
 
 
 def digests(folder: Path) -> dict[str, str]:
