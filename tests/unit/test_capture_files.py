@@ -264,6 +264,28 @@ class TestJudgement:
         with pytest.raises(InputError, match="no arrays"):
             sqrtdk.audit({})
 
+    @pytest.mark.parametrize("source", [None, 5, [], np.ones((2, 4, 4)), [np.ones(3)]])
+    def test_what_is_no_source_is_refused(self, source):
+        with pytest.raises(InputError, match="is nothing to judge: give a file"):
+            sqrtdk.audit(source)
+
+    @pytest.mark.parametrize(
+        "options", [{"d_model": -1}, {"num_heads": 0}, {"d_v": "a"}, {"mask": "nothing.npy"}, {"layout": "XYZ"}]
+    )
+    def test_options_that_do_not_fit_are_named(self, options):
+        q, k = audit_files.normal(d=64)
+        name, value = next(iter(options.items()))
+        with pytest.raises(InputError, match=f"{value}" if isinstance(value, str) else name):
+            sqrtdk.audit({"q": q, "k": k}, **options)
+
+    def test_the_mask_of_arrays_may_be_a_file(self, tmp_path):
+        q, k = audit_files.normal(d=64)
+        np.save(tmp_path / "mask.npy", np.tri(40, dtype=bool))
+        given = sqrtdk.audit({"q": q, "k": k}, scale=0.125, mask=str(tmp_path / "mask.npy"))
+        assert (
+            given.rows[0]["n_scores"] == sqrtdk.audit({"q": q, "k": k}, scale=0.125, mask="causal").rows[0]["n_scores"]
+        )
+
 
 class TestCapture:
     def test_it_is_a_mapping_from_paths_to_calls(self):

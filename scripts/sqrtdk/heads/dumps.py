@@ -153,7 +153,7 @@ def read_dumps(paths: list[Path], layout: str = "auto", mask: str = "auto") -> l
     Raises InputError where no file can be used as it is.
     """
     layout = _layout(layout)
-    given = mask if mask in masks.CHOICES else masks.read(Path(mask))
+    given = _mask(mask)
     dumps: list[tuple[str, Groups, dict[str, Any]]] = []
     loose: dict[str, Groups] = {}
     for path in map(Path, paths):
@@ -185,7 +185,11 @@ def dump_of(
             raise InputError(f"{name}: '{key}' is named neither q, k, scores nor mask")
         found[key] = in_memory(path, key, np.asarray(array))
     about = about_of(path, str(arrays[ABOUT]) if ABOUT in arrays else None)
-    return _dump(name, order, _groups(found), _layout(layout), mask, about)
+    return _dump(name, order, _groups(found), _layout(layout), _mask(mask), about)
+
+
+def _mask(mask: str) -> str | Tensor:
+    return mask if mask in masks.CHOICES else masks.read(Path(mask))
 
 
 def _layout(layout: str, source: str = "--layout") -> str:

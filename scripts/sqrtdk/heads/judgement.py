@@ -140,6 +140,10 @@ def audit(
     """
     if stage not in STAGES:
         raise InputError(f"stage {stage!r}: not one of {', '.join(STAGES)}")
+    sizes: dict[str, Any] = {"d_model": d_model, "num_heads": num_heads, "d_v": d_v}
+    for name, number in sizes.items():
+        if number is not None and not (isinstance(number, int | np.integer) and number >= 1):
+            raise InputError(f"{name}={number!r}: has to be a whole number of at least 1")
     bytes(KEPT_MEMORY)
     start, reading = time.perf_counter(), []
     declared = scale if scale is None or callable(scale) else declared_scale(str(scale))
@@ -153,6 +157,9 @@ def audit(
         if not arrays:
             raise InputError("nothing to judge: no arrays")
         dumps = [dump_of(arrays, layout, mask)]
+    elif not isinstance(source, list | tuple) or not source or not all(isinstance(one, str | Path) for one in source):
+        kind = type(source).__name__
+        raise InputError(f"a {kind} is nothing to judge: give a file or a list of files, a capture, or arrays by name")
     else:
         dumps = read_dumps([Path(path) for path in source], layout, mask)
     count = sum(len(dump.heads) for dump in dumps)
