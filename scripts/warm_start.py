@@ -82,9 +82,9 @@ def start() -> None:
 def stop() -> None:
     """End the process, if there is one; what it and its copies took is then counted as Snakemake's children's."""
     if _process is not None:
-        with _process:
-            _process.kill()
-        shutil.rmtree(_process.args[2], ignore_errors=True)
+        _process.stdin.close()
+        _process.wait()
+        shutil.rmtree(_process.args[2], ignore_errors=True)  # had it been killed
 
 
 class Copies:
@@ -161,6 +161,7 @@ class Copies:
         """Take over the streams, the folder and the environment of who asked; return the arguments."""
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, self.interrupt)
+        atexit.unregister(shutil.rmtree)  # what Matplotlib made for want of a home is not this copy's to remove
         self.listener.close()
         for descriptor, (_, other) in self.running.items():
             os.close(descriptor)

@@ -135,6 +135,28 @@ def test_a_program_ends_as_it_does_cold(folder, script):
     assert cold == warm
 
 
+@pytest.fixture
+def no_home(monkeypatch):
+    """No place for what Matplotlib keeps of a user."""
+    for name in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/proc/none")
+
+
+def test_what_a_library_made_for_the_process_stays_until_its_end(no_home, folder):
+    def made() -> str:
+        script = (
+            "import sys; m = sys.modules; print(m['matplotlib'].get_configdir() if 'matplotlib.figure' in m else '')"
+        )
+        return list(folder.both(script))[1][1].strip()
+
+    wait_for(made)
+    found = Path(made())
+    assert found.is_dir()
+    warm_start.stop()
+    assert not found.exists()
+
+
 def test_another_number_of_threads_starts_cold(folder):
     folder.cold["OMP_NUM_THREADS"] = "2"
     said = [done[1] for done in folder.both(WARM + "; import os; print(os.environ['OMP_NUM_THREADS'])")]
