@@ -16,7 +16,7 @@ PARTS = {
     "imports": "starts and imports",
     "snakemake": "Snakemake itself",
     "other_programs": "other programs: tables, fits, the report",
-    "rest": "shells and the ends of processes",
+    "rest": "shells, ends of processes, and what programs start warm from",
 }
 """What a run's CPU seconds go into, as results/run.json calls it."""
 KERNELS = Goal(0.6, least=True)

@@ -85,10 +85,12 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(warm_start, "_process", None)
     folder = Folder(tmp_path)
     monkeypatch.setenv("PATH", folder.cold["PATH"])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background ignore it
     warm_start.start()
     folder.warm = folder.cold | {"PATH": os.environ["PATH"]}
     yield folder
     warm_start.stop()
+    signal.signal(signal.SIGINT, before)
     assert not os.path.exists(folder.warm["PATH"].split(os.pathsep)[0])
 
 
@@ -175,7 +177,7 @@ def test_a_program_dies_with_who_asked_for_it(folder):
     process = folder.popen(SLEEPS, environment=folder.warm)
     copy = int(process.stdout.readline())
     process.kill()
-    process.communicate()
+    process.communicate(timeout=20)  # whose end the copy holds open
     wait_for(lambda: is_gone(copy))
 
 
