@@ -83,7 +83,7 @@ def programs(logs: Path, since: float = 0.0) -> dict[str, tuple[float, float]]:
 def divide(by_rule: dict[str, tuple[float, float]], snakemake: float, jobs: float) -> dict[str, float]:
     """Divide the CPU seconds of a run, those of Snakemake itself and of all its jobs, among what they went into.
 
-    The rest is what no program sees of itself: shells, ends of processes, and the process that programs start warm from.
+    The rest is what no program sees of itself: shells, ends of processes, and what programs start warm from.
     """
     parts = {"kernels": 0.0, "drawing": 0.0, "other_programs": 0.0, "imports": 0.0, "snakemake": snakemake}
     for rule, (work, start) in by_rule.items():
