@@ -7,7 +7,7 @@ from pathlib import Path
 from program import Text, run
 from sqrtdk import __version__
 from sqrtdk.figures import catalogue, style
-from sqrtdk.report import citing, contents, rendering
+from sqrtdk.report import citing, contents, figure_numbers, rendering
 from sqrtdk.report.article import chapters, design, hero, made, questions
 from sqrtdk.report.provenance import report_entry
 from sqrtdk.results import reading
@@ -54,7 +54,9 @@ def render_report(
         facts = contents.facts(frames, configuration)
         found = contents.report_tables(frames, longer, configuration, language, facts)
         said = chapters.Article(frames, longer, at, facts)
-    shown = read_figures(figures, output.parent)
+    quoted = figure_numbers.titles(at, facts)
+    shown = [figure | {"numbers": quoted.get(figure["id"], ())} for figure in read_figures(figures, output.parent)]
+    facts.quoted |= {one.name: one for figure in shown for one in figure["numbers"]}
     asked = questions.Questions(frames, longer, at, facts)
     article = {
         "lede": said.lede(),

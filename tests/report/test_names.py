@@ -8,11 +8,12 @@ import example
 import pytest
 import synthetic_results
 import yaml
+from figure_cases import describe
 from prose import leaves
 
 from sqrtdk.config import rules
 from sqrtdk.figures import catalogue, style
-from sqrtdk.report import rendering
+from sqrtdk.report import contents, figure_numbers, rendering
 from sqrtdk.results import reading, writing
 from sqrtdk.words import texts
 
@@ -151,3 +152,27 @@ def test_the_data_of_figures_hold_the_names(tmp_path, name):
                 value for table in given.values() if column in table for value in table[column]
             }
             assert row.get(column, "") in known
+
+
+NUMERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?(?: %)?")
+PLACES = re.compile(r"d_k = \d+(?: to \d+)?|of \d+|\d+ keys\b|0\.9 to 1\.1|deviation 1\b|1/|0\.05 nats")
+"""Where a number was taken, and margins, which are no results."""
+UNNAMED = {"gradients", "training-start"}
+"""Figures of the article whose numbers stand in tables that texts do not read."""
+
+
+def test_every_number_that_a_title_of_the_article_prints_can_be_quoted():
+    frames, configuration = example.frames(), example.configuration()
+    named = figure_numbers.titles(contents.setting(frames, configuration), contents.facts(frames, configuration))
+    drawn = synthetic_results.frames() | frames
+    # The widest head of the maps is the widest of these rows.
+    widest = {drawn["attention_maps"]["d_k"].max(): frames["softmax_saturation"]["d_k"].max()}
+    drawn["attention_maps"] = drawn["attention_maps"].replace({"d_k": widest})
+    asked = 0
+    for name, place in catalogue.places().items():
+        if place.part == "article" and name not in UNNAMED:
+            title = describe(name, drawn).title
+            found = set(NUMERAL.findall(PLACES.sub("", title)))
+            assert found <= {one.reading for one in named.get(name, ())}, (name, title)
+            asked += len(found)
+    assert asked > 8

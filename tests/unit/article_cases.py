@@ -292,6 +292,7 @@ CHAPTERS = {
         "undecided": lambda: no_loser("undecided"),
         "none": lambda: frames(training_verdicts=untrained()),
     },
+    "training.lower": {"little": lambda: lower("no difference"), "surely": lambda: lower("helps")},
     "training.task": verdicts("none"),
     "training.card": {
         "answers": one_loser,
@@ -355,7 +356,6 @@ QUESTIONS = {
     "width.training": dict.fromkeys(WORDS_OF_VERDICTS),
     "twice.training": verdicts("1/d_k", comparison="same_rate"),
     "language.text": dict.fromkeys(WORDS_OF_VERDICTS),
-    "rules.lower": {"little": lambda: lower("no difference"), "surely": lambda: lower("helps")},
     "fold.start": {"same": frames, "other": lambda: spread(2.0, scheme="t5")},
     "layernorm.inputs": {"needed": frames, "redundant": lambda: spread(1.0, scheme="plain_unscaled")},
     "precision.error": {verdict: lambda verdict=verdict: rounded(SIZE[verdict]) for verdict in VERDICTS},

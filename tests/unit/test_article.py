@@ -1,5 +1,6 @@
 """The article: numbers choose each sentence, each sentence can be chosen, and has words in both languages."""
 
+import itertools
 import math
 import re
 
@@ -198,6 +199,51 @@ def test_practice_has_a_row_for_each_situation():
         if row[2].sentences[1:]
     }
     assert trained == {"plain": "longer.brief.plain", "mup": "longer.brief.linear"}
+
+
+COMPARING = re.compile(r"\.(larger|smaller|gather|hurts|helps|loss|right)$")
+
+
+def compared(sentence) -> list[str]:
+    """Return the numbers of a sentence that compares a thing without the factor with the same thing with it."""
+    pairs = [
+        (f"{word}plain", f"{word}scaled") for word in ("", *{name.partition("_")[0] + "_" for name in sentence.values})
+    ]
+    pairs += [("own", "reference")]
+    found = [pair for pair in pairs if set(pair) <= sentence.values.keys()]
+    return [getattr(sentence.values[name], "text", sentence.values[name]) for pair in found for name in pair]
+
+
+def nested(sentence):
+    """Yield a sentence and those within it."""
+    yield sentence
+    for value in sentence.values.values():
+        if isinstance(value, Sentence):
+            yield from nested(value)
+
+
+def test_no_sentence_compares_two_numbers_that_are_printed_alike():
+    asked = 0
+    for sentence in itertools.chain.from_iterable(map(nested, everything())):
+        if COMPARING.search(sentence.key) and (told := compared(sentence)):
+            assert len(set(told)) == len(told), (sentence.key, told)
+            asked += 1
+    assert asked > 10
+
+
+@pytest.mark.parametrize("family", ["attention.card", "attention.finding"])
+def test_numbers_that_are_all_but_equal_are_told_apart(family):
+    """Two digits would print both alike, and say that one is the larger."""
+    tables_ = frames()
+    rows = tables_["softmax_saturation"]
+    for scaling, value in (("none", 27.912), ("1/sqrt(d_k)", 27.934)):
+        rows = rows.assign(
+            estimate=rows["estimate"].where((rows["measure"] != "effective_keys") | (rows["scaling"] != scaling), value)
+        )
+    (sentence,) = (
+        one for one in said(tables_ | {"softmax_saturation": rows}) if one.key.startswith(f"article.chapters.{family}.")
+    )
+    assert compared(sentence) == ["27.91", "27.93"]
 
 
 def test_the_card_counts_what_is_there():

@@ -16,7 +16,9 @@ from matplotlib.lines import Line2D
 from sqrtdk.results import writing
 
 pytestmark = pytest.mark.slow  # draws figures
-PLACED = {"exponents": "y", "kurtosis": "y", "alternatives": "y", "initialisation": "y", "training-start": "y"}
+PLACED = dict.fromkeys(
+    ("exponents", "kurtosis", "alternatives", "initialisation", "training-start", "gradient-distribution"), "y"
+)
 """Figures that list names along this axis: there a mark has a place and no number."""
 MOVED = {"local-exponents": ("d_k", 0.3), "variance-law": ("d_k", 0.15), "real-heads": ("layer", 0.5)}
 """Figures whose marks are moved sideways, from which column, and at most by how much (of a logarithm on a log axis)."""

@@ -23,7 +23,7 @@ MAPS = ("attention-maps", "phase-map")
 """Figures whose data are colours and not points; test_map_figures.py looks at those."""
 SCRIPTS = Path(panels.__file__).parents[2]
 POINTS_PER_ROW = {"exponents": 2}
-SIDEWAYS = ("exponents", "kurtosis", "initialisation", "alternatives", "training-start")
+SIDEWAYS = ("exponents", "kurtosis", "initialisation", "alternatives", "training-start", "gradient-distribution")
 """Figures whose values lie along the horizontal axis."""
 
 # ---- the registry ----------------------------------------------------------------------------------------------------
@@ -112,7 +112,18 @@ def test_every_plotted_point_is_in_the_data_and_every_row_is_plotted(name):
         rows += (data["growth"] == grouping.PROPORTIONAL).sum()
     if name in ("planted-key", "freezing", "jacobian"):  # the exact values reach further than the simulation
         rows = data["estimate"].notna().sum()
+    if name == "gradient-distribution":  # of the quantiles the median alone is a point, others are ends of a line
+        rows = (data["share_of_rows"] == 0.5).sum()
     assert len(heights) == POINTS_PER_ROW.get(name, 1) * rows
+
+
+@pytest.mark.slow
+def test_bars_of_the_gradients_are_what_the_top_tenth_holds():
+    shares, _ = figure_of("gradient-distribution").axes
+    bars = sorted(bar.get_width() for bar in shares.patches)
+    data = data_of("gradient-distribution").drop_duplicates(["d_k", "scaling"])
+    assert bars == sorted(data["top_tenth"])
+    assert len(bars) > 3
 
 
 @pytest.mark.parametrize("name", ["variance-law", "kurtosis", "calibration"])

@@ -165,15 +165,25 @@ def test_what_is_no_number_is_left_out():
 )
 def test_an_interval_stands_beside_a_number_that_has_no_other_error(change, full):
     one = replace(KeyNumber("A", 4.7, Sentence("x"), "s"), **change)
-    assert Facts([one]).quote("A").full == one.full == full
+    assert Facts([one]).quote({"word": "A"})["word"].full == one.full == full
 
 
 def test_a_key_has_one_value_wherever_it_is_quoted():
     facts = Facts([KeyNumber("A", 1.23, Sentence("x"), "s", se=0.01), KeyNumber("B", 2.0, Sentence("x"), "s")])
-    assert facts.quote("A") == facts.quote("A") == Quantity("1.2", "A", "1.23(1)")
+    assert facts.quote({"word": "A"}) == facts.quote({"word": "A"}) == {"word": Quantity("1.2", "A", "1.23(1)")}
     assert list(facts.quoted) == ["A"]
     with pytest.raises(KeyError):
-        facts.quote("C")
+        facts.quote({"word": "C"})
+
+
+def test_numbers_of_one_sentence_are_told_apart_where_they_differ():
+    near = [KeyNumber(name, value, Sentence("x"), "s") for name, value in (("A", 1.231), ("B", 1.234), ("C", 1.231))]
+    told = Facts(near).quote({"one": "A", "other": "B"})
+    assert [one.text for one in told.values()] == ["1.231", "1.234"]
+    assert [one.text for one in Facts(near).quote({"one": "A", "other": "C"}).values()] == ["1.2", "1.2"]
+    # A count stays a count, whatever stands beside it.
+    count = KeyNumber("D", 1, Sentence("x"), "s", unit="count")
+    assert Facts([*near, count]).quote({"one": "A", "count": "D"})["count"].text == "1"
 
 
 def test_no_two_numbers_say_the_same_of_one_row():

@@ -222,3 +222,10 @@ def test_models_rounded_otherwise_are_held_against_the_usual_ones():
         assert say(language, sentence)
     # Without the models to hold them against there is nothing to say.
     assert longer_runs.rounding(summary()[2:]) is None
+
+
+def test_two_losses_that_differ_are_never_printed_alike():
+    rows = summary()
+    rows.loc[rows["scaling"] == "1/sqrt(d_k)", "loss"] = [0.0042, 0.004213]
+    values = longer_runs.rounding(rows).values
+    assert (values["scaled"], values["scaled_mirrored"]) == ("0.00420", "0.00421")

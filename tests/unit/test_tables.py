@@ -229,7 +229,7 @@ def test_real_heads_have_a_row_each_and_none_without_heads():
     frame = synthetic_results.real_heads(layers=2, heads=3)
     table = heads.real_heads(frame)
     assert [row[0].text for row in table.rows] == [
-        f"minilm_l6 {layer}.{head}" for layer in range(2) for head in range(3)
+        f"{frame['model'][0]} {layer}.{head}" for layer in range(2) for head in range(3)
     ]
     cells = dict(zip(table.columns, table.rows[4], strict=True))
     assert cells["logit_std"].text == numbers.with_error(frame["logit_std"][4], frame["logit_std_se"][4])
@@ -362,8 +362,14 @@ def test_report_has_its_tables_in_order():
     assert [table.key for table in found] == order
 
 
+def test_a_dump_goes_by_its_model_and_by_its_input_where_the_model_read_several():
+    rows = [("one", "One"), ("two_first", "Two"), ("two_second", "Two")]
+    found = heads.read_by(pd.DataFrame(rows, columns=["dump", "model"]))
+    assert found == {"one": "One", "two_first": "Two (first)", "two_second": "Two (second)"}
+
+
 class TestAudit:
-    frame = synthetic_results.synthetic_audit.table()
+    frame, heads = synthetic_results.synthetic_audit.table(), synthetic_results.real_heads(layers=1)
 
     def test_heads_with_findings_and_those_at_the_ends_are_pointed_at(self):
         told = heads.pointed_at(self.frame)
@@ -373,7 +379,7 @@ class TestAudit:
         assert all(shown["twice", 0, head] == "" for head in range(3))
 
     def test_all_heads_have_a_row_and_the_caption_counts_them(self):
-        short, whole = heads.audit(self.frame)
+        short, whole = heads.audit(self.frame, self.heads)
         assert len(whole.rows) == len(self.frame) == int(whole.values["count"])
         assert len(short.rows) < len(whole.rows)
         assert short.values["bugs"] == "3"
@@ -381,7 +387,7 @@ class TestAudit:
         assert "applied twice" in short.rows[-1][1].note.text
 
     def test_no_heads_no_tables(self):
-        assert heads.audit(self.frame.head(0)) == []
+        assert heads.audit(self.frame.head(0), self.heads) == []
 
 
 def zip_rows(frame, places):

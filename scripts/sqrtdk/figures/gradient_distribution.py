@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ _UNSCALED, _SCALED = "none", "1/sqrt(d_k)"
 _LOWEST = 1e-9
 """Norms below are left of the panel."""
 _VANISHED = "below_1e-3"
+_TENTH = 0.1
+"""What the top tenth of the queries holds where all have the same gradient."""
 
 
 def _shown(values: pd.Series, wanted: tuple[int, ...]) -> list[int]:
@@ -44,81 +47,80 @@ def _cells(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per point of the curves: a quantile with its 95 % interval, and the root mean square beside it."""
+    """Return one row per quantile with its 95 % interval; beside it the root mean square and the top tenth's share."""
     table = _cells(frames)
     if table.empty:
         return table
     style.scalings(table["scaling"])
-    table = table[(table["measure"] == _MEASURE) & table["statistic"].str.startswith("quantile_")]
+    table = table[table["measure"] == _MEASURE]
+    top = table[table["statistic"] == "top_tenth_energy"].rename(
+        columns={"estimate": "top_tenth", "se": "top_tenth_se"}
+    )
+    table = table[table["statistic"].str.startswith("quantile_")]
     share = table["statistic"].str.removeprefix("quantile_").astype(float)
     table = table.assign(share_of_rows=share).rename(columns={"estimate": "norm"}).drop(columns=["statistic", "se"])
     rms = frames["gradient_magnitude"][["ensemble", "d_k", "n_keys", "scaling", "measure", "estimate", "se"]]
     rms = rms.rename(columns={"estimate": "rms", "se": "rms_se"})
     keys = ["ensemble", "d_k", "n_keys", "scaling", "measure"]
-    return table.merge(rms, on=keys, how="left", validate="many_to_one").reset_index(drop=True)
+    table = table.merge(rms, on=keys, how="left", validate="many_to_one")
+    top = top[[*keys, "top_tenth", "top_tenth_se"]]
+    return table.merge(top, on=keys, how="left", validate="many_to_one").reset_index(drop=True)
 
 
 @saving.styled(data, "No gradient was simulated.", LARGE)
 def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw a panel for each width: the share of queries below a size, one curve for each rule."""
-    statistics = _cells(frames)
-    widths, (n,) = sorted(set(table["d_k"])), set(table["n_keys"])
-    rules = style.scalings(table["scaling"])
-    figure, grid = layout.stack([170] * len(widths), left=46, right=12, top=26, bottom=46, gap=46)
-    for axes, d_k in zip(grid, widths, strict=True):
-        _limits(axes, table)
-        cells = table[table["d_k"] == d_k]
+    """Draw, for each width and rule, how much the top tenth of the queries holds, and below how large gradients are."""
+    widths, rules = sorted(set(table["d_k"])), style.scalings(table["scaling"])
+    step = len(rules) + 1
+    heights = {(d_k, rule): -step * i - j for i, d_k in enumerate(widths) for j, rule in enumerate(rules)}
+    tall = 19 * len(widths) * step
+    figure, (shares, sizes) = layout.stack([tall, tall], left=72, right=92, top=26, bottom=28, gap=48)
+    for (d_k, rule), height in heights.items():
+        part, look = table[(table["d_k"] == d_k) & (table["scaling"] == rule)], style.scaling(rule)
+        if len(part):
+            _share_of_top(shares, part.iloc[0], height, look)
+            _sizes(sizes, part.set_index("share_of_rows")["norm"], height, look)
+    for axes in (shares, sizes):
+        centres = [-step * i - (len(rules) - 1) / 2 for i in range(len(widths))]
+        axes.set_yticks(centres, [f"dₖ = {d_k}" for d_k in widths])
+        axes.set_ylim(1 - step * len(widths), 1)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", visible=False)
         for rule in rules:
-            _curve(axes, cells[cells["scaling"] == rule], style.scaling(rule))
-        _energies(axes, [(rule, _statistic(statistics, rule, n, d_k, "top_tenth_energy")) for rule in rules])
-        axes.set_title(f"dₖ = {d_k}: share of queries with a smaller gradient")
-    grid[-1].set_xlabel("size of one query’s gradient (of the logits)")
+            look = style.scaling(rule)
+            layout.says(
+                axes, 1, heights[widths[0], rule], look.label, look.colour, 6, xycoords=axes.get_yaxis_transform()
+            )
+    shares.set_xlim(0, 1)
+    shares.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+    shares.axvline(_TENTH, color=style.INK, linewidth=0.9, label="_alike")
+    layout.says(shares, _TENTH, -len(rules), "10 %: if all were alike", style.INK, 5)
+    shares.set_title("squared gradient held by the top tenth")
+    _limits(sizes, table)
+    sizes.set_title("one query’s gradient: median, middle 80 %")
     return figure
 
 
-def _curve(axes: Axes, part: pd.DataFrame, look: Look) -> None:
-    import numpy as np
-
-    if part.empty:
-        return
-    part = part.sort_values("share_of_rows")
-    norm = part["norm"].where(part["norm"] > 0).to_numpy(dtype=float)
-    share = part["share_of_rows"].to_numpy(dtype=float)
-    low = part["low"].clip(lower=1e-300).to_numpy(dtype=float)
-    if np.isfinite(norm).any():
-        axes.fill_betweenx(share, low, part["high"].clip(lower=1e-300), color=look.colour, alpha=0.25, linewidth=0)
-    axes.plot(
-        norm, share, color=look.colour, linestyle=look.dash, linewidth=1.5, marker=look.marker, markersize=4,
-        label=panels.POINTS,
-    )  # fmt: skip
+def _share_of_top(axes: Axes, row: pd.Series, height: float, look: Look) -> None:
+    """Draw the share of the top tenth as a bar; 10 % would be alike for all queries."""
+    if row["top_tenth"] == row["top_tenth"]:
+        axes.barh(height, row["top_tenth"], 0.72, color=look.colour, label="_bar")
+        layout.says(axes, row["top_tenth"], height, numbers.percent(row["top_tenth"], 0), look.colour, 5)
 
 
-def _energies(axes: Axes, energies: list[tuple[str, pd.Series | None]]) -> None:
-    """Name the rules in their looks, each with the share of the squared gradients in the top tenth of the queries."""
-    lines = [(rule, row) for rule, row in energies if row is not None and row["estimate"] == row["estimate"]]
-    shown = lines or [(rule, None) for rule, _ in energies]
-    if lines:
-        axes.text(0.03, 0.95, "held by the top tenth of queries:", transform=axes.transAxes, va="center")
-    for position, (rule, row) in enumerate(shown):
-        look, height = style.scaling(rule), 0.82 - 0.12 * position
-        text = look.label if row is None else f"{numbers.percent(row['estimate'], 0)}: {look.label}"
-        axes.text(0.1, height, text, transform=axes.transAxes, va="center", color=look.colour)
-        axes.plot(
-            [0.03, 0.085], [height] * 2, transform=axes.transAxes, color=look.colour, linestyle=look.dash,
-            marker=look.marker, markersize=4, label="_key",
-        )  # fmt: skip
+def _sizes(axes: Axes, norms: pd.Series, height: float, look: Look) -> None:
+    """Draw the median of the queries and the middle 80 % of them; what is 0 or below the panel starts at its edge."""
+    low, middle, high = (max(float(norms.get(share, math.nan)), _LOWEST / 10) for share in (0.1, 0.5, 0.9))
+    axes.plot([low, high], [height] * 2, color=look.colour, linewidth=2.4, solid_capstyle="butt", label="_middle")
+    axes.plot([middle], [height], color=look.colour, marker=look.marker, markersize=6, label=panels.POINTS)
 
 
 def _limits(axes: Axes, table: pd.DataFrame) -> None:
-    seen = selection.finite(table[["norm", "rms"]])
+    seen = selection.finite(table.loc[table["share_of_rows"].isin([0.1, 0.5, 0.9]), ["norm"]])
     seen = seen[seen > 0]
     axes.set_xscale("log")
-    axes.set_ylim(0, 1)
-    if not len(seen) or seen.max() <= _LOWEST:
-        axes.set_xlim(_LOWEST, 1)
-        return
-    axes.set_xlim(max(seen.min() / 2, _LOWEST), seen.max() * 3)
-    axes.set_yticks([0, 0.5, 1], ["0", "½", "1"])
+    low = max(seen.min(initial=1) / 2, _LOWEST)
+    axes.set_xlim(low, max(seen.max(initial=low), low) * 3)
     low, high = axes.get_xlim()
     powers = range(-9, 6, 3) if high / low > 1e5 else range(-9, 6)
     axes.set_xticks([10.0**power for power in powers if low <= 10.0**power <= high])
@@ -157,7 +159,8 @@ def _title(table: pd.DataFrame, statistics: pd.DataFrame) -> tuple[Sentence, ...
         return (Sentence("title"),)
     apart = abs(plain["estimate"] - scaled["estimate"]) > selection.noise(plain["se"], scaled["se"])
     kind = "same" if not apart else "gathers" if plain["estimate"] > scaled["estimate"] else "spreads"
-    shares = {name: numbers.percent(row["estimate"], 0) for name, row in (("plain", plain), ("scaled", scaled))}
+    spelled = numbers.apart([plain["estimate"], scaled["estimate"]], numbers.share)
+    shares = dict(zip(("plain", "scaled"), spelled, strict=True))
     return (Sentence(f"finding.{kind}", shares | {"d_k": numbers.count(d_k), "n": numbers.count(n)}),)
 
 

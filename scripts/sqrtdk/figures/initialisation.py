@@ -146,21 +146,21 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 
 def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say how many initialisations start where the scale assumes, and how far apart the others are."""
-    rows = _rows(table[table["group"] == "weights"])
-    if len(rows) < 2:
+    weights, heads = (counted(table, group) for group in ("weights", "heads"))
+    if weights["all"] < 2:
         return (Sentence("title"),)
-    cells = [cells[0] for cells in rows.values()]
-    near = sum(map(_near, cells))
-    sizes = {name: numbers.significant(pick(c["estimate"] for c in cells), 2) for name, pick in _ENDS}
-    kind = "all" if near == len(cells) else "some"
-    values = sizes | {"near": numbers.count(near), "all": numbers.count(len(cells))}
-    heads = _rows(table[table["group"] == "heads"])
-    near = sum(all(map(_near, cells)) for cells in heads.values())
-    told = {"near": numbers.count(near), "all": numbers.count(len(heads))}
-    return Sentence(f"finding.{kind}", values), *([Sentence("finding.heads", told)] if heads else [])
+    kind = "all" if weights["near"] == weights["all"] else "some"
+    values = {name: numbers.significant(value, 2) for name, value in weights.items()}
+    told = {name: numbers.count(heads[name]) for name in ("near", "all")}
+    return Sentence(f"finding.{kind}", values), *([Sentence("finding.heads", told)] if heads["all"] else [])
 
 
-_ENDS = (("low", min), ("high", max))
+def counted(table: pd.DataFrame, group: str) -> dict[str, float]:
+    """Return how many rows of a group there are and leave logits near 1, and their lowest and highest spread."""
+    rows = _rows(table[table["group"] == group])
+    first = [cells[0]["estimate"] for cells in rows.values()]
+    near = sum(all(map(_near, cells[:1] if group == "weights" else cells)) for cells in rows.values())
+    return {"all": len(rows), "near": near, "low": min(first, default=0.0), "high": max(first, default=0.0)}
 
 
 def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     axes.xaxis.set_major_formatter(panels.tick_text)
     axes.minorticks_off()
     axes.set_xlabel("keys, n")
-    if "none" in set(table["scaling"]):
+    if _frozen(table):
         look = style.scaling("none")
         said, place = "but one key wins\nwithout a match, too", {"ha": "right", "va": "top"}
         axes.text(0.99, 0.9, said, transform=axes.transAxes, color=look.colour, **place)
@@ -116,9 +117,15 @@ def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     capacity = table.dropna(subset=["capacity"]).drop_duplicates("scaling").set_index("scaling")["capacity"]
     if not {_NOISE, _SIGNAL} <= set(capacity.index):
         return (Sentence("title"),)
-    values = {name: numbers.significant(capacity[rule], 2) for name, rule in (("root", _NOISE), ("whole", _SIGNAL))}
+    values = dict(zip(("root", "whole"), numbers.apart([capacity[_NOISE], capacity[_SIGNAL]]), strict=True))
     kind = "root" if capacity[_NOISE] > capacity[_SIGNAL] else "whole"
-    return (Sentence(f"finding.{kind}", values | {"d_k": numbers.count(table["d_k"].iloc[0])}),)
+    found = Sentence(f"finding.{kind}", values | {"d_k": numbers.count(table["d_k"].iloc[0])})
+    return found, *([Sentence("finding.unscaled")] if _frozen(table) else [])
+
+
+def _frozen(table: pd.DataFrame) -> bool:
+    """Say whether unscaled attention picks one key even where none matches, over all keys (random energy model)."""
+    return "none" in set(table["scaling"]) and bool(table["d_k"].min() >= 2 * math.log(table["n_keys"].max()))
 
 
 def _caption(table: pd.DataFrame) -> tuple[Sentence, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -79,7 +78,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     axes.set_title("standard deviation of the scaled logits (lines: medians)")
     axes.grid(axis="x", visible=False)
     _label_extremes(axes, table, groups)
-    _layer_axis(axes, groups, table)
+    _model_axis(axes, groups, table)
     return figure
 
 
@@ -143,24 +142,16 @@ def _label_extremes(axes: Axes, table: pd.DataFrame, groups: Mapping[tuple[str, 
         )
 
 
-def _layer_axis(axes: Axes, groups: Mapping[tuple[str, int], float], table: pd.DataFrame) -> None:
-    """Write numbers of layers, as far as there is room, and the models below."""
+def _model_axis(axes: Axes, groups: Mapping[tuple[str, int], float], table: pd.DataFrame) -> None:
+    """Write the models below their heads, which stand in the order of their layers."""
     axes.set_xlim(-0.6, max(groups.values()) + 0.6)
-    room = max(groups.values()) / 14
-    ticks: dict[float, str] = {}
-    for (_, layer), place in groups.items():
-        if place - max(ticks, default=-math.inf) >= room:
-            ticks[place] = str(layer)
-    axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.tick_params(axis="x", length=0)
-    axes.annotate(
-        "layer", (0, 0), (-4, -4), "axes fraction", "offset points", ha="right", va="top", annotation_clip=False
-    )
+    axes.set_xticks([])
+    axes.set_xlabel("each model from its first layer to its last", labelpad=38)
     for model, (first, last) in _spans(table, groups).items():
         text = re.sub("[ -]", "\n", panels.short(_SHORT.get(model, model), 30), count=1)
         inputs = table.loc[table["model"] == model, "dump"].nunique()
         text += f"\n{inputs} inputs" if inputs > 1 else ""
-        at = {"xy": ((first + last) / 2, 0), "xycoords": axes.get_xaxis_transform(), "xytext": (0, -20)}
+        at = {"xy": ((first + last) / 2, 0), "xycoords": axes.get_xaxis_transform(), "xytext": (0, -5)}
         axes.annotate(text, textcoords="offset points", ha="center", va="top", annotation_clip=False, **at)
 
 

@@ -89,7 +89,7 @@ def _title(table: pd.DataFrame, n: int) -> tuple[Sentence, ...]:
     apart = abs(plain["estimate"] - usual["estimate"]) > selection.noise(plain["se"], usual["se"])
     kind = "same" if not apart else "fewer" if plain["estimate"] < usual["estimate"] else "more"
     values = {"n": numbers.count(n), "d_k": numbers.count(plain["d_k"])}
-    spelled = {name: numbers.significant(row["estimate"], 2) for name, row in (("plain", plain), ("scaled", usual))}
+    spelled = dict(zip(("plain", "scaled"), numbers.apart([plain["estimate"], usual["estimate"]]), strict=True))
     return (Sentence(f"finding.{kind}", values | spelled),)
 
 

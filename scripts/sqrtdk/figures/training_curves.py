@@ -83,10 +83,10 @@ def _alike(axes: Axes, scaled: pd.DataFrame) -> None:
     if scaled.empty:
         return
     best, colour, (low, high) = _best(scaled)["loss"], style.scaling(_SCALED).colour, axes.get_ylim()
-    top = best + _margin()
-    axes.axhspan(max(best - _margin(), low), top, color=colour, alpha=style.FAINT, linewidth=0, zorder=0)
-    at = {"transform": axes.transAxes, "va": "top", "color": colour}
-    axes.text(0.02, math.log(top / low) / math.log(high / low), f"alike: within\n{_margin():g} nats", **at)
+    bottom, top = max(best - _margin(), low), best + _margin()
+    axes.axhspan(bottom, top, color=colour, alpha=style.FAINT, linewidth=0, zorder=0)
+    place = math.log(bottom / low) / math.log(high / low) + 0.04
+    axes.text(0.02, place, f"alike: within\n{_margin():g} nats", transform=axes.transAxes, va="bottom", color=colour)
 
 
 def _rates(axes: Axes, rates: pd.Series) -> None:

@@ -152,16 +152,26 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     return Description(*parts, _title(table))
 
 
+def independent(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the estimates whose exact variance is d_k."""
+    flat = table[(table["growth"] == grouping.PROPORTIONAL) & (table["variance_se"] > 0) & table["exact"].notna()]
+    return flat[(flat["exact"] - flat["d_k"]).abs() <= 1e-9 * flat["d_k"]]
+
+
+def farthest(unit: pd.DataFrame) -> float:
+    """Return the largest relative difference of such an estimate from d_k."""
+    return float((unit["ratio"] - 1).abs().max())
+
+
 def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say that the variance of independent components is d_k, where it is, and how near the estimates come."""
-    flat = table[(table["growth"] == grouping.PROPORTIONAL) & (table["variance_se"] > 0) & table["exact"].notna()]
-    unit = flat[(flat["exact"] - flat["d_k"]).abs() <= 1e-9 * flat["d_k"]]
+    unit = independent(table)
     if unit.empty:
         return (Sentence("title"),)
     away = (unit["variance"] - unit["exact"]).abs() / unit["variance_se"]
-    worst = (unit["ratio"] - 1).abs().max()
+    worst = farthest(unit)
     kind = "law" if (away < 5).all() else "apart"
-    return (Sentence(f"finding.{kind}", {"worst": numbers.percent(worst, 1), "span": speaking.widths(unit["d_k"])}),)
+    return (Sentence(f"finding.{kind}", {"worst": numbers.share(worst), "span": speaking.widths(unit["d_k"])}),)
 
 
 def _caption(table: pd.DataFrame, names: Sequence[str]) -> tuple[Sentence, ...]:

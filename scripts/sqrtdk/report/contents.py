@@ -105,7 +105,7 @@ def result_tables(frames: dict[str, pd.DataFrame], specs: dict[str, dict[str, An
         start.normalisation(frames["initialisation"]),
         start.rounding(frames["rounding"]),
         heads.real_heads(frames["real_heads"]),
-        *heads.audit(frames["audit"]),
+        *heads.audit(frames["audit"], frames["real_heads"]),
     )
 
 

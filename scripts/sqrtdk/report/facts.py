@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,13 +63,22 @@ class KeyNumber:
         return self.spelled
 
     @property
-    def reading(self) -> str:
-        """Return the number rounded for reading: the exact value where there is one, else two digits."""
+    def known(self) -> float:
+        """The exact value where there is one, else the measured one."""
+        return self.value if self.truth is None else float(f"{self.truth:.9g}")
+
+    def read(self, digits: int) -> str:
+        """Return the number rounded for reading; what is exact has a digit more."""
         if self.unit == COUNT:
             return numbers.count(self.value)
         if self.unit == SHARE:
-            return numbers.share(self.value)
-        return numbers.significant(self.value, 2) if self.truth is None else exact(self.truth, 3)
+            return numbers.share(self.value, digits)
+        return numbers.significant(self.value, digits) if self.truth is None else exact(self.truth, digits + 1)
+
+    @property
+    def reading(self) -> str:
+        """Return the number rounded for reading where nothing is compared with it."""
+        return self.read(2)
 
     @property
     def identity(self) -> str:
@@ -110,10 +119,19 @@ class Facts:
     def __getitem__(self, name: str) -> KeyNumber:
         return self.by_name[name]
 
-    def quote(self, name: str) -> Quantity:
-        """Return a number for a sentence. Raises KeyError for one that the run does not have."""
-        number = self.quoted[name] = self.by_name[name]
-        return Quantity(number.reading, name, number.full)
+    def quote(self, names: Mapping[str, str]) -> dict[str, Quantity]:
+        """Return the numbers of a sentence by their places in it, told apart where they differ.
+
+        Raises KeyError for one that the run does not have.
+        """
+        found = {word: self.by_name[name] for word, name in names.items()}
+        self.quoted |= {one.name: one for one in found.values()}
+        texts: dict[tuple[str, float], str] = {}
+        for unit in {one.unit for one in found.values()}:
+            same = {one.known: one for one in found.values() if one.unit == unit}
+            spelled = numbers.apart(same, lambda value, digits: same[value].read(digits))  # noqa: B023
+            texts |= {(unit, value): text for value, text in zip(same, spelled, strict=True)}
+        return {word: Quantity(texts[one.unit, one.known], one.name, one.full) for word, one in found.items()}
 
     def all(self, *names: str) -> bool:
         """Say whether the run has all of these numbers."""
@@ -128,7 +146,10 @@ def said(key: str, **values: Any) -> Sentence:
     """Return what a number is, in the words of `numbers.<key>`; an ensemble goes by its label."""
     if "ensemble" in values:
         values["ensemble"] = ensemble_label(values["ensemble"])
-    told = {name: Phrase(str(value)) if name in NAMES else str(value) for name, value in values.items()}
+    told = {
+        name: value if isinstance(value, Sentence) else Phrase(str(value)) if name in NAMES else str(value)
+        for name, value in values.items()
+    }
     return Sentence(f"numbers.{key}", told)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from sqrtdk.report import study_numbers
+from sqrtdk.report import figure_numbers, study_numbers
 from sqrtdk.report.comparing import MARGIN
 from sqrtdk.report.facts import RATIO, SHARE, KeyNumber, cell, count, named, said
 from sqrtdk.report.macro_names import letters
@@ -23,6 +23,8 @@ LIMITS = {"saturated": f"{SATURATED_WEIGHT:g}", "vanishing": f"{VANISHING_NORM:g
 """What counts as saturated and as vanished, for the words."""
 VANISHED = "1e-3"
 GRADIENTS = {"grad_logits": "LogitsGradient", "grad_query": "QueryGradient", "grad_key": "KeyGradient"}
+HEAD = ["model", "layer", "head"]
+"""What a head is: the same one may have read several inputs."""
 SHARES = ("saturated_share", "vanishing_share")
 """Measures of rows that are parts of a whole."""
 
@@ -41,6 +43,7 @@ def of_run(frames: dict[str, pd.DataFrame], at: Setting) -> list[KeyNumber]:
         *_distribution(frames["gradient_distribution"], at),
         *_crossovers(frames["gradient_crossovers"], at),
         *study_numbers.of_run(frames),
+        *figure_numbers.of_run(frames),
     ]
     return named(found)
 
@@ -59,6 +62,8 @@ def _about(frames: dict[str, Any], at: Setting) -> Iterator[KeyNumber]:
     ):
         yield count(name, value, key, "moments.csv", {})
     yield count("Heads", len(heads), "heads", "real_heads.csv", {})
+    distinct = 0 if heads.empty else len(heads.drop_duplicates(HEAD))
+    yield count("DistinctHeads", distinct, "heads_distinct", "real_heads.csv")
 
 
 def _laws(fits: pd.DataFrame, moments: pd.DataFrame, at: Setting) -> Iterator[KeyNumber]:

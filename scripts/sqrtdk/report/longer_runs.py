@@ -149,9 +149,9 @@ def rounding(summary: pd.DataFrame) -> Sentence | None:
             usual = find(summary, experiment=name.removesuffix(MIRRORED), scaling=scaling, d_k=mirrored["d_k"])
             if usual is None:
                 return None
+            spelled = numbers.apart([usual["loss"], mirrored["loss"]])
             values |= {"task": task(usual), "d_k": str(usual["d_k"])}
-            values |= {word: numbers.significant(usual["loss"], 2)}
-            values |= {f"{word}_mirrored": numbers.significant(mirrored["loss"], 2)}
+            values |= dict(zip((word, f"{word}_mirrored"), spelled, strict=True))
         return Sentence("longer.rounding", values)
     return None
 

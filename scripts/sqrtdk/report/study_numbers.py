@@ -10,11 +10,12 @@ from sqrtdk.report.comparing import MARGIN
 from sqrtdk.report.facts import SHARE, KeyNumber, cell, count, said
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K
-from sqrtdk.report.tables.cells import missing
+from sqrtdk.report.tables.cells import missing, text
 from sqrtdk.results import distances
 from sqrtdk.results.grid import nearest
 from sqrtdk.statistics import calibration
 from sqrtdk.studies.initialisation import LABELS
+from sqrtdk.words.sentences import Phrase, Sentence
 
 
 def of_run(frames: dict[str, pd.DataFrame]) -> Iterator[KeyNumber]:
@@ -114,7 +115,7 @@ def _experiment(rows: pd.DataFrame, summary: pd.DataFrame, headline: bool) -> It
         yield cell(
             training_name(row["experiment"], row["scaling"], row["d_k"]) + letters(row["comparison"]),
             *(row, keys, ("estimate", "low", "high")),
-            said(f"training.{row['comparison']}", rule=row["scaling"], **row),
+            said(f"training.{row['comparison']}", rule=row["scaling"], **row | _experiment_named(row)),
             "training_verdicts.csv",
             n=int(row["n_seeds"]),
             unit=row["unit"],
@@ -124,7 +125,7 @@ def _experiment(rows: pd.DataFrame, summary: pd.DataFrame, headline: bool) -> It
     for column, row in [*(("rate", row) for row in best), *(("reference_rate", row) for row in best[:1])]:
         rule, what = (letters(row["scaling"]), "Rate") if column == "rate" else ("", "ReferenceRate")
         name = f"{letters(row['experiment'])}{rule}{letters(str(d_k))}{what}"
-        told = said(f"training.{column}", rule=row["scaling"], **row)
+        told = said(f"training.{column}", rule=row["scaling"], **row | _experiment_named(row))
         yield cell(name, row, keys, (column,), told, "training_verdicts.csv")
     words = (
         ("right", "accuracy", "Right", SHARE),
@@ -134,22 +135,35 @@ def _experiment(rows: pd.DataFrame, summary: pd.DataFrame, headline: bool) -> It
     here = summary[summary["d_k"] == d_k].to_dict("records")
     for row, (word, column, suffix, unit) in itertools.product(here, words):
         ends = (column,) if column == "steps" else (column, f"{column}_low", f"{column}_high")
-        told = said(f"training.{word}", rule=row["scaling"], **row)
+        told = said(f"training.{word}", rule=row["scaling"], **row | _experiment_named(row))
         name = training_name(row["experiment"], row["scaling"], row["d_k"]) + suffix
         yield cell(name, row, keys[:3], ends, told, "training_summary.csv", n=int(row["n_seeds"]), unit=unit)
+
+
+def _experiment_named(row: dict[str, Any]) -> dict[str, Any]:
+    """Name an experiment that is called like its task as readers know the task."""
+    return {"experiment": Sentence(f"article.tasks.{row['task']}")} if row["experiment"] == row["task"] else {}
+
+
+def _read(heads: pd.DataFrame, several: bool) -> str | Sentence:
+    """Name a model, with what it read where it read several inputs."""
+    first = heads.iloc[0]
+    told = {"model": first["model"], "input": Phrase(first["input"])} if several and text(first["input"]) else {}
+    return Sentence("numbers.read", told) if told else str(first["model"])
 
 
 def _heads(frame: pd.DataFrame) -> Iterator[KeyNumber]:
     for dump, heads in [] if frame.empty else frame.groupby("dump", sort=False):
         name, source, where = letters(dump), "real_heads.csv", {"dump": dump}
+        read = _read(heads, frame.loc[frame["model"] == heads["model"].iloc[0], "dump"].nunique() > 1)
         margin = MARGIN
         near = int(((heads["logit_std"] - 1).abs() <= margin).sum())
-        near_one: dict[str, Any] = {"dump": dump, "margin": f"{margin:g}"}
+        near_one: dict[str, Any] = {"dump": read, "margin": f"{margin:g}"}
         yield count(f"{name}HeadsNearOne", near, "heads_near", source, where, headline=True, **near_one)
-        yield count(f"{name}Heads", len(heads), "heads_of", source, where, dump=dump)
+        yield count(f"{name}Heads", len(heads), "heads_of", source, where, dump=read)
         for end, place in (("Lowest", heads["logit_std"].idxmin()), ("Highest", heads["logit_std"].idxmax())):
             row = heads.loc[place].to_dict()
-            told = said(f"heads_{end.lower()}", **{key: row[key] for key in ("dump", "layer", "head")})
+            told = said(f"heads_{end.lower()}", dump=read, layer=row["layer"], head=row["head"])
             yield cell(
                 f"{name}{end}LogitStd",
                 *(row, ("dump", "layer", "head"), ("logit_std", "logit_std_se"), told, source),
@@ -161,7 +175,7 @@ def _heads(frame: pd.DataFrame) -> Iterator[KeyNumber]:
             ("LowestIndependenceRatio", "independence_ratio", "min"),
             ("HighestIndependenceRatio", "independence_ratio", "max"),
         ):
-            value, told = float(getattr(heads[column], statistic)()), said(f"heads_statistics.{part}", dump=dump)
+            value, told = float(getattr(heads[column], statistic)()), said(f"heads_statistics.{part}", dump=read)
             calculation = {"median": "median", "min": "smallest", "max": "largest"}[statistic]
             yield KeyNumber(
                 f"{name}{part}", value, told, source, where, (column,), n=len(heads), calculation=calculation
@@ -179,7 +193,7 @@ def _within_rows(frame: pd.DataFrame) -> Iterator[KeyNumber]:
     for end, place in (("Narrowest", frame[column].idxmin()), ("Widest", frame[column].idxmax())):
         row = frame.loc[place].to_dict()
         where = ("dump", "layer", "head")
-        told = said(f"heads_within.{end}", **{key: row[key] for key in where})
+        told = said(f"heads_within.{end}", dump=row["model"], layer=row["layer"], head=row["head"])
         yield cell(f"{end}HeadStd", row, where, (column, f"{column}_se"), told, source, n=int(row["n_scores"]))
     for name, one in (("MedianHeadStd", column), ("MedianHeadWeight", "max_weight")):
         value, told = float(frame[one].median()), said(f"heads_within.{name}")

@@ -1,5 +1,6 @@
 """A rule held against 1/√d_k in training, as sentences say it: one verdict, and the measures that it rests on."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pandas as pd
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.results.grid import nearest
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Sentence
+from sqrtdk.words.sentences import Listing, Sentence
 
 WORDS = {"hurts": "hurts", "helps": "helps", "no difference": "same", "undecided": "undecided"}
 """How the words name the verdicts."""
@@ -43,6 +44,15 @@ def held(
     return {row["comparison"]: row for row in rows.to_dict("records")}
 
 
+def lower(verdicts: pd.DataFrame, scaling: str) -> tuple[Sentence, ...]:
+    """Say in which tasks a rule ends at a lower loss than 1/√d_k, and whether that surely counts as a difference."""
+    rows = [held(verdicts, scaling, ("loss",), task=name).get("loss") for name in dict.fromkeys(verdicts["task"])]
+    below = [row for row in rows if row is not None and row["estimate"] < 0]
+    word = "surely" if all(row["verdict"] == "helps" for row in below) else "little"
+    values = {"tasks": Listing(tuple(map(task, below))), "margin": f"{below[0]['margin']:g}"} if below else {}
+    return (Sentence(f"article.chapters.training.lower.{word}", values),) if below else ()
+
+
 def verdict(rows: dict[str, dict[str, Any]]) -> str:
     """Return one verdict, as the words name it, on all measures: undecided where they are, or contradict each other."""
     found = {row["verdict"] for row in rows.values()}
@@ -73,11 +83,11 @@ def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
         ends = {rows[name]["verdict"] for name in ("loss", "accuracy") if name in rows}
         word = "alike" if ends == {"no difference"} else "open" if ends <= {"no difference", "undecided"} else "only"
         return Sentence(f"article.trained.speed.{word}", {"times": numbers.significant(speed["estimate"], 2)})
-    return Sentence("article.trained.right", {name: numbers.share(right[column]) for name, column in _COLUMNS.items()})
+    return Sentence("article.trained.right", _both(right, numbers.share))
 
 
 _COLUMNS = {"own": "value", "reference": "reference_value"}
 
 
-def _both(row: dict[str, Any]) -> dict[str, str]:
-    return {name: numbers.significant(row[column], 2) for name, column in _COLUMNS.items()}
+def _both(row: dict[str, Any], spell: Callable[[float, int], str] = numbers.significant) -> dict[str, str]:
+    return dict(zip(_COLUMNS, numbers.apart([row[column] for column in _COLUMNS.values()], spell), strict=True))

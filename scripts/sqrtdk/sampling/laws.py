@@ -1,10 +1,9 @@
 """Candidate laws of the variance, the mean and the quartiles of q·k against d_k, their weighted fits, and the choice.
 
 A law is one pure function whose docstring is its formula, registered once in VARIANCE_LAWS, MEAN_LAWS or SPREAD_LAWS.
-Variances and interquartile ranges are fitted as logarithms with standard error se / value (delta method): an estimate
-that is too large has an se that is too large, and in linear space the fit would trust the small ones more. Means may be
-zero or negative and are fitted as they are. All laws of one quantity share one data space, so their chi2 and AICc
-compare.
+Variances and interquartile ranges are fitted as logarithms with standard error se / value (delta method): in linear
+space the fit would trust estimates that are too small. Means may be zero or negative and are fitted as they are. All
+laws of one quantity share one data space, so their chi2 and AICc compare.
 """
 
 import inspect
@@ -336,11 +335,7 @@ def _fit_table(moments: pd.DataFrame, quantity: str, laws: dict[str, Law], tail_
             if fit.estimable and fit.aicc is None and not note:
                 note = f"AICc needs at least {fit.law.points_needed + 1} d_k, usable: {fit.n_points}"
             why_not = "" if left_out and fit.n_points == 0 else fit.reason  # with no point left, the cause says it all
-            of_law = {
-                "chi2": fit.chi2,
-                "dof": fit.dof,
-                "p_value": fit.p_value,
-                "aicc": fit.aicc,
+            of_law = {name: getattr(fit, name) for name in ("chi2", "dof", "p_value", "aicc")} | {
                 "selected": selected,
                 "estimable": fit.estimable,
                 "reason": "; ".join(filter(None, (left_out, why_not, note))),

@@ -1,7 +1,7 @@
 """Spelled numbers: every value rounded by its own error, the same in captions, texts, tables and languages."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_HALF_EVEN, Decimal
 
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -151,9 +151,16 @@ def percent(share: float, digits: int = 1) -> str:
     return NOT_AVAILABLE if _missing(share) else _signed(f"{_round(100 * share, -digits):f} %")
 
 
-def share(value: float) -> str:
+def share(value: float, digits: int = 2) -> str:
     """Spell a share of 1 as a percentage rounded for reading: 0.093 %, 60 %, 99.9 %."""
-    return f"{significant(100 * value, 3 if 0.99 <= value < 1 else 2)} %"
+    return f"{significant(100 * value, max(digits, 3) if 0.99 <= value < 1 else digits)} %"
+
+
+def apart(values: Iterable[float], spell: Callable[[float, int], str] = significant) -> list[str]:
+    """Spell numbers that a sentence compares: to two digits, or to as many, up to five, as tell them apart."""
+    values = list(values)
+    spelled = [[spell(value, digits) for value in values] for digits in (2, 3, 4, 5)]
+    return next((texts for texts in spelled if len(set(texts)) == len(set(values))), spelled[0])
 
 
 def count(number: float) -> str:

@@ -47,6 +47,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "training.finding": ("some", "some_fades", "all", "all_fades", "spared", "undecided", "none"),
     "training.card": ("answers", "steps", "loss", "spared", "undecided", "none"),
     "training.task": ("hurts", "helps", "same", "undecided"),
+    "training.lower": ("surely", "little"),
     "start.finding": ("some", "all"),
     "start.inputs": ("needed", "redundant"),
     "start.heads": ("needed", "redundant"),
@@ -93,8 +94,7 @@ class Article:
 
     def said(self, key: str, *names: str, **values: Any) -> Sentence:
         """Return a sentence that quotes the numbers named `word=Name`; width, keys and ensemble are its own."""
-        quoted = dict(name.split("=") for name in names)
-        told = {word: self.facts.quote(name) for word, name in quoted.items()}
+        told = self.facts.quote(dict(name.split("=") for name in names))
         return Sentence(f"article.chapters.{key}", self.place | told | values)
 
     def pair(self, measure: str, word: str) -> tuple[str, str]:
@@ -125,21 +125,13 @@ class Article:
         verdict = self.variance()
         name = letters(self.at.ensemble)
         quoted = [f"variance={name}Variance"] if verdict in ("holds", "differs") else []
-        measured = [self.said("scores.root")]
-        if self._logits():
-            measured.append(self.said("scores.measured", *self.pair("LogitStd", "std")))
-        if f"{name}Exponent" in self.facts:
-            measured.append(self.said("scores.exponent", f"exponent={name}Exponent", "widths=Widths"))
         finding = self.said(f"scores.finding.{verdict}", *quoted)
-        why = (self.said("scores.sum"),), (self.said("scores.derivation"),), tuple(measured)
+        why = (self.said("scores.sum"),), (self.said("scores.derivation"),), (self.said("scores.root"),)
         return Chapter("scores", finding, (*why, (self.said("scores.far"), self.said("scores.needs"))))
-
-    def _logits(self) -> bool:
-        return self.both and self.facts.all(*_names(self.pair("LogitStd", "std")))
 
     def scores_card(self) -> Sentence:
         """Say how large scores are, and what the factor makes of it."""
-        if not self._logits():
+        if not (self.both and self.facts.all(*_names(self.pair("LogitStd", "std")))):
             return self.said("scores.card.missing")
         verdict = "holds" if self.variance() == "holds" else "differs"
         return self.said(f"scores.card.{verdict}", *self.pair("LogitStd", "std"))
@@ -163,8 +155,8 @@ class Article:
         finding = self.said(f"attention.finding.{verdict}", *(self.pair("EffectiveKeys", "keys") if self.both else ()))
         text = [(self.said("attention.softmax"), self.said("attention.shift"))]
         if self.both:
-            quoted = (*self.pair("MaxWeight", "weight"), *self.pair("EffectiveKeys", "keys"))
-            text.append((self.said("attention.weight", *quoted), self.said("attention.keys", *quoted)))
+            quoted = self.pair("MaxWeight", "weight")
+            text.append((self.said("attention.weight", *quoted), self.said("attention.keys")))
         return Chapter("attention", finding, tuple(text))
 
     def attention_card(self) -> Sentence:
@@ -198,8 +190,8 @@ class Article:
         if self.both:
             rms, median = (self.pair(f"LogitsGradient{kind}", kind.lower()) for kind in ("Rms", "Median"))
             sizes = (self.said("gradients.rms", *rms), self.said("gradients.median", *median))
-            bound = self.said("gradients.bound", bound=numbers.share(VANISHING.value))
-            text.append((*sizes, self.said("gradients.table"), bound, self.said("gradients.query")))
+            table = self.said("gradients.table", bound=numbers.share(VANISHING.value))
+            text.append((*sizes, table, self.said("gradients.query")))
         return Chapter("gradients", finding, tuple(text))
 
     def gradients_card(self) -> Sentence:
@@ -276,8 +268,9 @@ class Article:
         finding = self.said(f"training.finding.{verdict}{fades}", faded=_tasks(self.fades), **values)
         if verdict == "none":
             return Chapter("training", finding, (), caveat=False)
-        text = [(self.said("training.setting", steps=self._steps()),), tuple(self._task(*one) for one in self.tasks)]
-        text.append((self.said("training.convention"), *longer_runs.halves(self.longer["start_rate"], "none")))
+        tasks = *(self._task(*one) for one in self.tasks), *trained.lower(self.frames["training_verdicts"], MUP)
+        text = [(self.said("training.setting", steps=self._steps()),), tasks]
+        text.append((self.said("training.convention"), *longer_runs.halves(self.longer["start_rate"], "none")[:1]))
         return Chapter("training", finding, tuple(part for part in text if part))
 
     def _steps(self, **where: str) -> object:
@@ -344,12 +337,11 @@ class Article:
             word = "models" if self.facts["TrainedModelsNearOne"].value else "no_model"
             named = ("kept=TrainedModelsNearOne", "count=TrainedModels")
             finding = self.said(f"heads.finding.{word}", *named, margin=margin)
-        medians = ("low=LowestModelStd", "high=HighestModelStd")
         text = (
-            self.said("heads.models", models=models(frame)),
+            self.said("heads.models", "heads=DistinctHeads", models=models(frame)),
             self.said("heads.ends", *ends),
             *(() if several else (self.said("heads.median", "median=MedianHeadStd"),)),
-            *((self.said("heads.medians", *medians), self._sinkless()) if several else ()),
+            *([self._sinkless()] if several else ()),
         )
         return Chapter("heads", finding, (text, (self.said("heads.why"), self.said("heads.keep"))))
 
@@ -387,15 +379,8 @@ class Article:
 
     def chapters(self) -> list[Chapter]:
         """Return the seven chapters in their order."""
-        return [
-            self.scores(),
-            self.attention(),
-            self.gradients(),
-            self.factor(),
-            self.training(),
-            self.start(),
-            self.heads(),
-        ]
+        first = self.scores(), self.attention(), self.gradients(), self.factor()
+        return [*first, self.training(), self.start(), self.heads()]
 
 
 _OF_MEAN = ("estimate", "se")

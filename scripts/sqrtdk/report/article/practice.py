@@ -62,7 +62,7 @@ def measured(
     def quoted(name: str, **names: str) -> Sentence | None:
         if not facts.all(*names.values()):
             return None
-        return _said(name, {word: facts.quote(one) for word, one in names.items()})
+        return _said(name, facts.quote(names))
 
     plain, scaled = (letters(rule or "") for rule in (at.plain, at.scaled))
     found = {

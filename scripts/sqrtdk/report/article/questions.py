@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 
 from sqrtdk.report import longer_runs
-from sqrtdk.report.article.points import Point, near_one, reading
+from sqrtdk.report.article.points import Point, near_one
 from sqrtdk.report.comparing import compare
 from sqrtdk.report.facts import Facts
+from sqrtdk.report.key_numbers import HEAD
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import missing
-from sqrtdk.report.trained import MEASURES, TEXT, held, task, values, verdict
+from sqrtdk.report.trained import MEASURES, TEXT, held, values, verdict
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import find, pick
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
@@ -22,7 +23,7 @@ from sqrtdk.sampling import one_product
 from sqrtdk.studies.rounding import RULES
 from sqrtdk.variants.scalings import SCALINGS
 from sqrtdk.words import numbers
-from sqrtdk.words.sentences import Listing, Sentence
+from sqrtdk.words.sentences import Sentence
 
 Frames = Mapping[str, pd.DataFrame]
 CONTEXT = 131_072
@@ -61,7 +62,6 @@ _TRAINED = ("hurts", "helps", "same", "undecided")
 VARIANTS = {
     "width.training": _TRAINED,
     "twice.training": _TRAINED,
-    "rules.lower": ("little", "surely"),
     "language.text": _TRAINED,
     "fold.start": ("same", "other"),
     "layernorm.inputs": ("needed", "redundant"),
@@ -87,8 +87,9 @@ class Questions:
         """Return a sentence that quotes numbers by their names, at the width of the question; None without them."""
         if not self.facts.all(*names.values()):
             return None
-        told = {word: self.facts.quote(name) for word, name in names.items()}
-        return _said(key, {"d_k": str(self.at.d_k), "n_keys": str(self.at.n_keys)} | (more or {}) | told)
+        return _said(
+            key, {"d_k": str(self.at.d_k), "n_keys": str(self.at.n_keys)} | (more or {}) | self.facts.quote(names)
+        )
 
     def component(self) -> tuple[Sentence, ...]:
         """Say whose variance is 1."""
@@ -127,7 +128,8 @@ class Questions:
         told: dict[str, Any] = {"few": numbers.count(few), "many": numbers.count(many), "d_k": str(at.d_k)}
         for name, rows in (("weight", weights), ("keys", spread)):
             column = "theory" if all(row is not None and not missing(row["theory"]) for row in rows) else "estimate"
-            told |= {f"{name}_many": reading(rows[0], column), f"{name}_few": reading(rows[1], column)}
+            spelled = numbers.apart([math.nan if row is None else row[column] for row in rows])
+            told |= dict(zip((f"{name}_many", f"{name}_few"), spelled, strict=True))
         found = compare(*(row[column] for row in weights for column in ("estimate", "se")))
         law = {"context": numbers.count(CONTEXT), "spread": numbers.significant(CONTEXT / math.e, 2)}
         spread_out = (_said("keys.spread", told), _said("keys.law", law), _said("keys.log"))
@@ -148,7 +150,8 @@ class Questions:
         here = frame[(frame["d_k"] == d_k) & (frame["format"] == "bfloat16")]
         rows = [pick(here, "rounding.csv", rounded="logits", measure="total_variation", scaling=rule) for rule in RULES]
         told: dict[str, Any] = {"d_k": str(d_k)}
-        told |= {name: numbers.share(row["estimate"]) for name, row in zip(("plain", "scaled"), rows, strict=True)}
+        spelled = numbers.apart([row["estimate"] for row in rows], numbers.share)
+        told |= dict(zip(("plain", "scaled"), spelled, strict=True))
         found = compare(*(row[column] for row in rows for column in ("estimate", "se")))
         return (_said(f"precision.error.{found}", told), _said("precision.overflow"))
 
@@ -179,6 +182,7 @@ class Questions:
             self.quote(f"fold.start.{start}", std="WeightsTFiveStd"),
             _said("fold.rates"),
             _said("fold.power"),
+            *longer_runs.halves(self.longer["start_rate"], "none")[1:],
             _said("fold.limits"),
         )
 
@@ -193,22 +197,11 @@ class Questions:
         return _told(text, _said("language.answer"), _said("language.known"), _said("language.use"))
 
     def rules(self) -> tuple[Sentence, ...]:
-        """Say whether 1/d_k trains as well as the root, and how little tells apart what has solved its task."""
+        """Say what 1/d_k does in each task, and how little tells apart what has solved its task."""
         return _told(
             longer_runs.verdicts(self.longer["training_verdicts"], "longer.linear", "1/d_k"),
-            self._lower(),
             longer_runs.rounding(self.longer["training_summary"]),
         )
-
-    def _lower(self) -> Sentence | None:
-        """Say in which tasks of this run 1/d_k ends at the lower loss, and whether that counts as a difference."""
-        verdicts = self.frames["training_verdicts"]
-        rows = [held(verdicts, "1/d_k", ("loss",), task=name).get("loss") for name in dict.fromkeys(verdicts["task"])]
-        lower = [row for row in rows if row is not None and row["estimate"] < 0]
-        if not lower:
-            return None
-        values = {"tasks": Listing(tuple(map(task, lower))), "margin": f"{lower[0]['margin']:g}"}
-        return _said(f"rules.lower.{'surely' if all(row['verdict'] == 'helps' for row in lower) else 'little'}", values)
 
     def layernorm(self) -> tuple[Sentence, ...]:
         """LayerNorm of the inputs, without the factor; of queries and keys the chapter speaks."""
@@ -233,16 +226,17 @@ class Questions:
             return ()
         told = []
         if len(audit):
-            saturated = int((audit["saturated_share"] > FROZEN).sum())
-            level = "none" if saturated == 0 else "many" if saturated > FROZEN * len(audit) else "few"
-            named = {"saturated": str(saturated), "count": str(len(audit)), "weight": f"{SATURATED_WEIGHT:g}"}
+            known = audit.merge(frame[["dump", *HEAD]], on=["dump", "layer", "head"], validate="one_to_one")
+            shares = known.groupby(HEAD)["saturated_share"].max()
+            saturated = int((shares > FROZEN).sum())
+            level = "none" if saturated == 0 else "many" if saturated > FROZEN * len(shares) else "few"
+            named = {"saturated": str(saturated), "heads": str(len(shares)), "weight": f"{SATURATED_WEIGHT:g}"}
             told.append(_said(f"heads.saturated.{level}", named))
             ends = {"median": audit["logit_max"].median(), "largest": audit["logit_max"].max()}
             told.append(_said("heads.logit", {name: numbers.significant(value, 2) for name, value in ends.items()}))
-        entropy = {
-            "entropy": numbers.significant(frame["entropy"].mean(), 2),
-            "unscaled": numbers.significant(frame["unscaled_entropy"].mean(), 2),
-        }
+        columns = ("entropy", "unscaled_entropy")
+        spelled = numbers.apart([frame[column].mean() for column in columns])
+        entropy = dict(zip(("entropy", "unscaled"), spelled, strict=True))
         uniform = numbers.significant(frame["uniform_entropy"].mean(), 2)
         return _told(
             *told,

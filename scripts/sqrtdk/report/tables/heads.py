@@ -1,5 +1,6 @@
 """Tables of real heads: their moments, what a specialist would point at in the audit, and the audit of all."""
 
+import os
 from typing import Any
 
 import pandas as pd
@@ -12,14 +13,24 @@ MEASURES = ("row_logit_std", "logit_max", "relative_entropy", "iid", "max_weight
 COLUMNS = ("head", "verdict", *MEASURES)
 
 
+def read_by(frame: pd.DataFrame) -> dict[str, str]:
+    """Return what each dump is called: its model, and what tells it from others of that model."""
+    names: dict[str, str] = {}
+    for model, dumps in [] if frame.empty else frame.groupby("model", sort=False)["dump"].unique().items():
+        common = len(os.path.commonprefix(list(dumps)))
+        names |= {dump: str(model) if len(dumps) == 1 else f"{model} ({dump[common:]})" for dump in dumps}
+    return names
+
+
 def real_heads(frame: pd.DataFrame) -> Table:
     """Return every real head: its moments, its logits, and the variance over what independence would give."""
     spreads = ("logit_std", "within_row_logit_std", "sinkless_row_logit_std")
     pairs = ("mean", "variance", "independence_ratio", *spreads, "entropy")
     columns = ("head", "d_k", *pairs, "max_weight", "unscaled_entropy", "excess_kurtosis")
+    names = read_by(frame)
     rows = [
         (
-            Cell(f"{row['dump']} {row['layer']}.{row['head']}"),
+            Cell(f"{names[row['dump']]} {row['layer']}.{row['head']}"),
             plain(row["d_k"]),
             *(estimate(row[name], row[f"{name}_se"]) for name in pairs),
             plain(row["max_weight"], 3),
@@ -31,11 +42,12 @@ def real_heads(frame: pd.DataFrame) -> Table:
     return Table("real_heads", columns, tuple(rows))
 
 
-def audit(frame: pd.DataFrame) -> list[Table]:
-    """Return both tables, none where no head was audited."""
+def audit(frame: pd.DataFrame, real_heads: pd.DataFrame) -> list[Table]:
+    """Return both tables, none where no head was audited; `real_heads` has the models."""
     if frame.empty:
         return []
-    rows = frame.to_dict("records")
+    names = read_by(real_heads)
+    rows = [row | {"dump": names.get(row["dump"], row["dump"])} for row in frame.to_dict("records")]
     told = pointed_at(frame)
     levels = frame["verdict"].value_counts()
     values = {
