@@ -130,26 +130,32 @@ class TestCell:
         assert sums.within_row == pytest.approx(np.reshape(rows, (64, 4)).mean(axis=1))
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(
-        "spec", [GAUSSIAN, SHIFTED, {"family": "equicorrelated", "query_rho": 0.5, "key_rho": 0.5}], ids=str
-    )
-    @pytest.mark.parametrize("d_k", [1, 12])
-    def test_intervals_cover(self, spec, d_k, monkeypatch):
+    def test_intervals_cover(self, monkeypatch):
         """95 % intervals cover to three binomial standard errors; block entries taken as independent would not."""
         monkeypatch.setattr(blocks, "PILOT_SCORES", 2**9)
-        studies, covered, naive = 300, dict.fromkeys(("mean", "variance", "within_row_variance"), 0), 0
-        for seed in range(studies):
-            r = row(spec, d_k=d_k, seed=seed, max_scalars=2e4 * d_k)
-            t = stats.t(r["n_blocks"] - 1).isf(0.025)
-            for name in covered:
-                covered[name] += abs(r[name] - r[f"exact_{name}"]) < t * r[f"{name}_se"]
-            naive_se = r["variance"] * math.sqrt((2 + r["exact_excess_kurtosis"]) / r["n_scores"])
-            naive += abs(r["variance"] - r["exact_variance"]) < 1.96 * naive_se
-        margin = 3 * math.sqrt(0.95 * 0.05 * studies)
-        for name, count in covered.items():
-            assert abs(count - 0.95 * studies) < margin, name
-        if d_k > 1:
-            assert naive < 0.95 * studies - margin
+        correlated = {"family": "equicorrelated", "query_rho": 0.5, "key_rho": 0.5}
+        studies, total = 150, dict.fromkeys(("mean", "variance", "within_row_variance"), 0)
+        cells = list(itertools.product((GAUSSIAN, SHIFTED, correlated), (1, 12)))
+
+        def expected(count: int, n: int) -> bool:
+            return abs(count - 0.95 * n) < 3 * math.sqrt(0.95 * 0.05 * n)
+
+        for spec, d_k in cells:
+            covered, naive = dict.fromkeys(total, 0), 0
+            for seed in range(studies):
+                r = row(spec, d_k=d_k, seed=seed, max_scalars=2e4 * d_k)
+                t = stats.t(r["n_blocks"] - 1).isf(0.025)
+                for name in covered:
+                    covered[name] += abs(r[name] - r[f"exact_{name}"]) < t * r[f"{name}_se"]
+                naive_se = r["variance"] * math.sqrt((2 + r["exact_excess_kurtosis"]) / r["n_scores"])
+                naive += abs(r["variance"] - r["exact_variance"]) < 1.96 * naive_se
+            for name, count in covered.items():
+                assert expected(count, studies), (spec, d_k, name)
+                total[name] += count
+            assert d_k == 1 or not expected(naive, studies)
+        # All together are a sharper test than each of them.
+        for name, count in total.items():
+            assert expected(count, studies * len(cells)), name
 
     def test_variance_is_unbiased_though_means_are_large(self):
         """A block's own variance would be low by a share of the mean's square; pooling across blocks is not."""
