@@ -33,7 +33,7 @@ sys.exit(int(sys.argv[1]))
 """
 CELL = "results/cells/softmax_theory/4.csv"
 WARM = 'import sys; print(sys.orig_argv[1].endswith("warm_start.py"))'
-SLEEPS = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+SLEEPS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 
 
 def wait_for(condition):
@@ -97,6 +97,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_program_finds_all_as_it_does_cold(folder):
     (folder.path / "beside.py").write_text("SAID = 1", encoding="utf-8")
+    other = folder.popen(SLEEPS, environment=folder.warm)
+    assert other.stdout.readline()
     cold, warm = folder.both(STATE, "3", "a b", "'√\"", "")
     states = [json.loads(done[1]) for done in (cold, warm)]
     for state in states:
@@ -104,6 +106,9 @@ def test_a_program_finds_all_as_it_does_cold(folder):
     assert states[0] == states[1]
     assert (warm[0], warm[2]) == (cold[0], cold[2]) == (3, "√ to the other stream\n")
     assert [done[1] for done in folder.both(WARM)] == ["False\n", "True\n"]
+    warm_start.stop()
+    other.communicate(timeout=20)
+    assert other.returncode == -signal.SIGKILL
 
 
 def test_own_code_is_read_anew_and_only_libraries_are_there(folder):
@@ -183,18 +188,21 @@ def test_a_program_dies_with_who_asked_for_it(folder):
 
 
 def test_an_interrupt_reaches_the_program(folder):
-    process = folder.popen(f"try:\n    {SLEEPS}\nfinally:\n    print('tidy')", environment=folder.warm)
+    tidies = f"try:\n    {SLEEPS}\nfinally:\n    time.sleep(0.5)\n    print('tidy')"
+    process = folder.popen(tidies, environment=folder.warm)
     copy = int(process.stdout.readline())
     os.killpg(process.pid, signal.SIGINT)
     os.kill(copy, signal.SIGINT)  # whose group is that of the process, which here is the one of this test
     said, errors = process.communicate(timeout=20)
     assert (said, process.returncode) == ("tidy\n", -signal.SIGINT)
     assert errors.endswith("KeyboardInterrupt\n")
+    assert errors.count("Traceback") == 1
     assert next(iter(folder.both(WARM)))[0] == 0
 
 
 def test_when_the_process_dies_programs_start_anew_and_cold(folder):
-    process = folder.popen(SLEEPS.replace("60", "0.5"), environment=folder.warm)
+    sleeps = SLEEPS.replace("600", "600 * sys.orig_argv[1].endswith('warm_start.py')")
+    process = folder.popen(f"import sys; {sleeps}", environment=folder.warm)
     copy = int(process.stdout.readline())
     warm_start._process.kill()
     again, errors = process.communicate(timeout=20)
