@@ -162,10 +162,8 @@ class Copies:
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, self.interrupt)
         atexit.unregister(shutil.rmtree)  # what Matplotlib made for want of a home is not this copy's to remove
-        self.listener.close()
-        for descriptor, (_, other) in self.running.items():
+        for descriptor in self.running:  # sockets close by themselves, with this object
             os.close(descriptor)
-            other.close()
         size, streams, *_ = socket.recv_fds(connection, 8, 3)
         with connection, connection.makefile("rb") as file:
             folder, environment, arguments = marshal.loads(file.read(int.from_bytes(size)))
@@ -196,7 +194,6 @@ def run(arguments: list[str]) -> None:
 
     sys.argv, sys.excepthook = arguments, explain
     sys.path[0] = os.path.dirname(os.path.realpath(script))
-    importlib.invalidate_caches()
     runpy.run_path(script, run_name="__main__")
 
 

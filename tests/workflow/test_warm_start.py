@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -26,7 +27,7 @@ print(json.dumps({
     "streams": [(s.encoding, s.errors, s.line_buffering, s.fileno()) for s in (sys.stdin, sys.stdout, sys.stderr)],
     "locale": locale.setlocale(locale.LC_ALL), "interrupt": str(signal.getsignal(signal.SIGINT)),
     "main": sys.modules["__main__"].__dict__ is globals(), "threads": threading.active_count(),
-    "open": sorted(set(os.listdir("/proc/self/fd")) - {"3"}),
+    "open": [name for name in sorted(os.listdir("/proc/self/fd")) if os.path.exists(f"/proc/self/fd/{name}")],
 }), flush=True)
 print("√ to the other stream", file=sys.stderr)
 sys.exit(int(sys.argv[1]))
@@ -141,6 +142,16 @@ def test_own_code_is_read_anew_and_only_libraries_are_there(folder):
 def test_a_program_ends_as_it_does_cold(folder, script):
     cold, warm = ([re.sub(r"line 1: +\d+", "line 1: N", str(part)) for part in done] for done in folder.both(script))
     assert cold == warm
+
+
+def test_on_a_terminal_lines_come_at_once(folder):
+    command = folder.command("import sys; print(sys.stdout.isatty(), sys.stdout.line_buffering)")
+    for environment in (folder.cold, folder.warm):
+        terminal, end = pty.openpty()
+        subprocess.run(command, cwd=folder.path, env=environment, stdout=end, check=True)
+        assert os.read(terminal, 100).split() == [b"True", b"True"]
+        os.close(end)
+        os.close(terminal)
 
 
 @pytest.fixture
