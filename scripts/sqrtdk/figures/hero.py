@@ -95,7 +95,8 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
     for rule in style.scalings(table["scaling"]):
         row = table[table["scaling"] == rule].iloc[0]
         spelled = {name: _spelled(row[name]) for name in _WORDS}
-        parts.append(Sentence("alt.rule", spelled | {"rule": speaking.opening(rule)}))
+        named = speaking.rule(rule) if parts else speaking.opening(rule)
+        parts.append(Sentence("alt.rule", spelled | {"rule": named}))
     alt = Sentence("alt.all", values | {"parts": Listing(tuple(parts), "semicolon")})
     return Description(
         (Sentence("caption", values),), (alt,), (Sentence("reading"),), (Sentence("caveat"),), _title(table)
