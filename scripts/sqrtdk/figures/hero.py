@@ -91,7 +91,7 @@ def _spelled(value: float) -> str:
 def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Description:
     """Say what the figure shows, for which the words stand in report/words/."""
     values = {"n": numbers.count(table["n_keys"].iloc[0]), "d_k": numbers.count(table["d_k"].iloc[0])}
-    parts = []
+    parts: list[Sentence] = []
     for rule in style.scalings(table["scaling"]):
         row = table[table["scaling"] == rule].iloc[0]
         spelled = {name: _spelled(row[name]) for name in _WORDS}

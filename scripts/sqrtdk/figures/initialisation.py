@@ -63,13 +63,10 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.tick_params(axis="x", labelbottom=axes is grid[-1])
         axes.set_title(_SHOWN[name], x=-172 / (layout.WIDTH - 178 - 56), fontweight="bold")
-        _number_column(axes, rows)
+        _number_column(axes, rows, widths)
     grid[-1].set_xlabel("standard deviation of the logits")
     if len(widths) > 1:
         keys = [panels.key(look, line=False, label=f"dₖ = {width}") for width, look in widths.items()]
-        grid[0].annotate(
-            keys[0].get_label(), (1, 1), (6, 10), "axes fraction", "offset points", ha="left", annotation_clip=False
-        )
         grid[-1].legend(handles=keys, loc="lower left", handlelength=0.8, handletextpad=0.4)
     return figure
 
@@ -116,11 +113,13 @@ def _draw_row(axes: Axes, place: int, cells: list[dict[str, Any]], widths: dict[
         )
 
 
-def _number_column(axes: Axes, rows: dict[str, list[dict[str, Any]]]) -> None:
-    """Write the standard deviation of the narrowest head at the right edge: the exact one where it is known."""
+def _number_column(axes: Axes, rows: dict[str, list[dict[str, Any]]], widths: dict[int, Look]) -> None:
+    """Write the standard deviation of the narrowest head at the right edge, in its colour: exact where it is known."""
     twin = axes.secondary_yaxis("right")
     exact = (cells[0]["exact"] if cells[0]["exact"] > 0 else cells[0]["estimate"] for cells in rows.values())
     twin.set_yticks(range(len(rows)), [f"{float(numbers.significant(value, 3)):g}" for value in exact])
+    for label, cells in zip(twin.get_yticklabels(), rows.values(), strict=True):
+        label.set_color(widths[cells[0]["d_k"]].colour)
     twin.tick_params(axis="y", length=0)
     twin.spines["right"].set_visible(False)
 
@@ -156,8 +155,11 @@ def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
 
 
 def counted(table: pd.DataFrame, group: str) -> dict[str, float]:
-    """Return how many rows of a group there are and leave logits near 1, and their lowest and highest spread."""
-    rows = _rows(table[table["group"] == group])
+    """Return how many rows of a group there are and leave logits near 1, and their lowest and highest spread.
+
+    Queries and keys that are left as they are stand beside the normalised ones to be compared, and are not counted.
+    """
+    rows = _rows(table[(table["group"] == group) & ~table["scheme"].str.startswith("plain")])
     first = [cells[0]["estimate"] for cells in rows.values()]
     near = sum(all(map(_near, cells[:1] if group == "weights" else cells)) for cells in rows.values())
     return {"all": len(rows), "near": near, "low": min(first, default=0.0), "high": max(first, default=0.0)}

@@ -142,16 +142,16 @@ def rounding(summary: pd.DataFrame) -> Sentence | None:
     """
     for name in summary.loc[summary["experiment"].str.endswith(MIRRORED), "experiment"]:
         values: dict[str, object] = {}
-        for word, scaling in (("plain", "none"), ("scaled", "1/sqrt(d_k)")):
+        for word, scaling in (("plain", "none"), ("scaled", "1/sqrt(d_k)"), ("linear", "1/d_k")):
             mirrored = find(summary, experiment=name, scaling=scaling)
             if mirrored is None:
                 return None
             usual = find(summary, experiment=name.removesuffix(MIRRORED), scaling=scaling, d_k=mirrored["d_k"])
             if usual is None:
                 return None
-            spelled = numbers.apart([usual["loss"], mirrored["loss"]])
-            values |= {"task": task(usual), "d_k": str(usual["d_k"])}
-            values |= dict(zip((word, f"{word}_mirrored"), spelled, strict=True))
+            spelled = dict(zip(("usual", "mirrored"), numbers.apart([usual["loss"], mirrored["loss"]]), strict=True))
+            kind = "same" if usual["loss"] == mirrored["loss"] else "moved"
+            values |= {"task": task(usual), "d_k": str(usual["d_k"]), word: Sentence(f"longer.rounded.{kind}", spelled)}
         return Sentence("longer.rounding", values)
     return None
 

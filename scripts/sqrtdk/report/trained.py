@@ -75,7 +75,7 @@ def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
     where both answer nearly all; else right answers.
     """
     if "accuracy" not in rows or next(iter(rows.values()))["task"] == TEXT:
-        return Sentence("article.trained.loss", _both(rows["loss"] if "loss" in rows else next(iter(rows.values()))))
+        return Sentence("article.trained.loss", both(rows["loss"] if "loss" in rows else next(iter(rows.values()))))
     right, speed = rows["accuracy"], rows.get("speed")
     decided = right["verdict"] in DECIDED
     solved = min(right["value"], right["reference_value"]) >= SOLVED
@@ -83,11 +83,18 @@ def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
         ends = {rows[name]["verdict"] for name in ("loss", "accuracy") if name in rows}
         word = "alike" if ends == {"no difference"} else "open" if ends <= {"no difference", "undecided"} else "only"
         return Sentence(f"article.trained.speed.{word}", {"times": numbers.significant(speed["estimate"], 2)})
-    return Sentence("article.trained.right", _both(right, numbers.share))
+    return Sentence("article.trained.right", both(right, numbers.share))
+
+
+def lost(rows: dict[str, dict[str, Any]]) -> Sentence:
+    """Say what a rule costs a task that it hurts: right answers, else loss, else time."""
+    measure = next(name for name in ("accuracy", "loss", "speed") if rows.get(name, {}).get("verdict") == "hurts")
+    return Sentence(f"article.trained.lost.{measure}", {"task": task(rows[measure])})
 
 
 _COLUMNS = {"own": "value", "reference": "reference_value"}
 
 
-def _both(row: dict[str, Any], spell: Callable[[float, int], str] = numbers.significant) -> dict[str, str]:
+def both(row: dict[str, Any], spell: Callable[[float, int], str] = numbers.significant) -> dict[str, str]:
+    """Spell what a rule and 1/√d_k reach."""
     return dict(zip(_COLUMNS, numbers.apart([row[column] for column in _COLUMNS.values()], spell), strict=True))

@@ -263,7 +263,8 @@ class Article:
     def training(self) -> Chapter:
         """Say whether it matters in training."""
         verdict = self.trained()
-        values = {"hurt": self._named("hurts"), "others": self._named("helps", "same", "undecided")}
+        hurt = Listing(tuple(trained.lost(rows) for found, rows in self.tasks if found == "hurts"))
+        values = {"hurt": hurt, "others": self._named("helps", "same", "undecided")}
         fades = "_fades" if self.fades else ""
         finding = self.said(f"training.finding.{verdict}{fades}", faded=_tasks(self.fades), **values)
         if verdict == "none":

@@ -15,7 +15,7 @@ from sqrtdk.report.key_numbers import HEAD
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K, Setting
 from sqrtdk.report.tables.cells import missing
-from sqrtdk.report.trained import MEASURES, TEXT, held, values, verdict
+from sqrtdk.report.trained import MEASURES, TEXT, both, held, values, verdict
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import find, pick
 from sqrtdk.rows.softmax import SATURATED_WEIGHT
@@ -193,7 +193,7 @@ class Questions:
         if rows:
             spelled = {"costs": "estimate", "low": "low", "high": "high"}
             told = {word: numbers.significant(rows["loss"][column], 2) for word, column in spelled.items()}
-            text = _said(f"language.text.{verdict(rows)}", told)
+            text = _said(f"language.text.{verdict(rows)}", told | both(rows["loss"]))
         return _told(text, _said("language.answer"), _said("language.known"), _said("language.use"))
 
     def rules(self) -> tuple[Sentence, ...]:
