@@ -51,7 +51,7 @@ def render_report(
     longer = reading.tables(shipped_training)
     read = rendering.read_sources(sources)
     with style.labelled(labels, texts.Words(texts.tree(read, language)).phrase):
-        facts = contents.facts(frames, configuration)
+        facts = contents.facts(frames, longer, configuration)
         found = contents.report_tables(frames, longer, configuration, language, facts)
         said = chapters.Article(frames, longer, at, facts)
     quoted = figure_numbers.titles(at, facts)

@@ -40,13 +40,14 @@ def write_latex(
     that they cite (BibTeX).
     """
     frames, made = reading.tables(results), json.loads(provenance.read_text(encoding="utf-8"))
+    longer = reading.tables(shipped_training)
     configuration = made["configuration"]
     sources = {f"words/{language}/{path.name}": path.read_text(encoding="utf-8") for path in word_files}
     cited = read_references(references.read_text(encoding="utf-8"))
     say = text.TexWords(texts.tree(sources, language), cited, contents.constants(configuration))
     with style.labelled(labels, say.phrase):
-        quoted = contents.facts(frames, configuration)
-        tables = contents.report_tables(frames, reading.tables(shipped_training), configuration, language, quoted)
+        quoted = contents.facts(frames, longer, configuration)
+        tables = contents.report_tables(frames, longer, configuration, language, quoted)
     found = list(quoted.by_name.values())
     hashed = made["configuration_sha256"]
     origin = f"sqrtdk {__version__}, configuration {hashed}, {LICENCE}."

@@ -42,8 +42,8 @@ def write_readme_numbers(
     figure = json.loads(record.read_text(encoding="utf-8"))
     say = texts.Words(texts.read(report, "en"))
     configuration = provenance["configuration"]
-    at, facts = contents.setting(frames, configuration), contents.facts(frames, configuration)
     longer = reading.tables([shipped_training / "training_verdicts.csv"])
+    at, facts = contents.setting(frames, configuration), contents.facts(frames, longer, configuration)
     article = chapters.Article(frames, longer, at, facts)
 
     def spelled(sentence: Sentence) -> str:

@@ -161,7 +161,7 @@ def write_inputs(folder: Path, tables=None, settings=None, default=None, commit:
     settings = settings or configuration(tuple(dict.fromkeys(simulated["ensemble"])))
     synthetic_results.write(folder, tables)
     own = {name: tables[name] for name in ("training_summary", "training_growth")}
-    synthetic_results.write(folder / "longer", article_cases.shipped() | own | {"start_rate": _halves()})
+    synthetic_results.write(folder / "longer", article_cases.shipped() | own | {"start_rate": halves()})
     record = provenance.record(settings, default or settings | {"seed": 2}, {"Snakefile": "ab" * 32}, commit, RULES)
     (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
     return {
@@ -179,7 +179,8 @@ def write_inputs(folder: Path, tables=None, settings=None, default=None, commit:
 
 
 @functools.cache
-def _halves():
+def halves():
+    """Return start_rate.csv of a longer training run."""
     rules = ("none", "none + start", "none + rate", "1/sqrt(d_k)")
     return synthetic_training.tables(scalings=rules, d_k=(16, 64))["start_rate"]
 

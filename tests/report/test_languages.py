@@ -102,7 +102,7 @@ def said_by_the_library() -> set[str]:
     found |= {dump["input"] for dump in defaults["dumps"].values()}
     found |= {entry.get("label", name) for name, entry in defaults["ensembles"].items()}
     found |= {f"{layer.label} at D = 768" for layer in initialisation.LAYERS if len(layer.shapes) > 2}
-    facts = report_contents.facts(example.frames(), example.configuration())
+    facts = report_contents.facts(example.frames(), {}, example.configuration())
     for number in facts.by_name.values():
         # A description names some of its values only.
         used = re.findall(r"\{(\w+)\}", ENGLISH[number.description.key])

@@ -41,7 +41,7 @@ def test_each_table_of_the_page_is_there_with_all_its_cells(written):
     frames = example.frames()
     longer = reading.tables(sorted((out.parent / "longer").glob("*.csv")))
     with style.labelled({}, say.phrase):
-        found = contents.report_tables(frames, longer, settings, language, contents.facts(frames, settings))
+        found = contents.report_tables(frames, longer, settings, language, contents.facts(frames, longer, settings))
     found["claims"] = claims_in_tex.table(found["claims"], frames["claims"], language)
     assert {path.stem for path in (out / "latex").glob("tab-*.tex")} == set(map(latex_tables.label, found))
     listed = re.findall(r"^- `(tab-[\w-]+)\.tex`$", (out / "latex/README.md").read_text(encoding="utf-8"), re.MULTILINE)

@@ -160,7 +160,7 @@ def said(tables_, longer=None) -> list[Sentence]:
         found += [chapter.finding, *itertools.chain(*chapter.text)]
         for point in asked.of(chapter.name):
             found += point.sentences
-    return [*found, *itertools.chain(*practice.measured(tables_, told.longer, told.at, facts).values())]
+    return [*found, *itertools.chain(*practice.measured(told.longer, told.at, facts).values())]
 
 
 def answers(name: str, tables_, longer=None) -> tuple[Sentence, ...]:

@@ -189,7 +189,7 @@ def test_the_small_test_is_computed():
 def test_practice_has_a_row_for_each_situation():
     tables_ = frames()
     _, _, facts = article(tables_)
-    table = practice.practice(tables_, shipped(), setting(tables_), facts)
+    table = practice.practice(shipped(), setting(tables_), facts)
     assert [row[0].word for row in table.rows] == [f"article.practice.{name}.situation" for name in practice.EVIDENCE]
     assert 8 <= len(table.rows) <= 10
     # What training makes of leaving the factor out, and of 1/d_k, stands in the row that advises.

@@ -31,11 +31,11 @@ FRAMES = functools.partial(example.frames, d_k=(1, 64, 256))
 def numbers_of(frames=None, specs=example.SPECS) -> dict[str, KeyNumber]:
     frames = frames or FRAMES() | {"claims": pd.DataFrame({"verdict": VERDICTS, "claim": list("abcdef")})}
     at = choose(frames["moments"], frames["softmax_saturation"], specs)
-    return {number.name: number for number in key_numbers.of_run(frames, at)}
+    return {number.name: number for number in key_numbers.of_run(frames, at, frames["start_rate"])}
 
 
 def rows_of(frames: dict, number: KeyNumber) -> pd.DataFrame:
-    frame = frames[number.source.removesuffix(".csv")]
+    frame = frames[Path(number.source).stem]
     for column, value in number.row.items():
         frame = frame[frame[column] == value]
     return frame

@@ -8,7 +8,7 @@ TABLES = [
     for name in (
         *("moments", "variance_laws", "mean_laws", "spread_laws"),
         *("softmax_saturation", "gradient_magnitude", "gradient_distribution", "gradient_crossovers"),
-        "gradient_by_keys",
+        *("gradient_by_keys", "key_crossovers"),
         *("worked_example", "tiny_gradients", "real_heads", "audit"),
         *("alternatives", "normalisers", "linear_attention", "initialisation", "rounding"),
         *("planted_capacity", "freezing_frontier"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import layout, panels, saving, selection, speaking, style
 from sqrtdk.figures.catalogue import Description
@@ -83,12 +83,17 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 
 def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say from which width on the gradient of the median query is smaller without the scale, over few and many keys."""
-    rows = table[(table["measure"] == _SHOWN) & (table["quantity"] == "median") & table["n_keys"].isin(_N_KEYS)]
-    rows = rows[rows["d_k_star"].notna()].sort_values("n_keys")
     values: dict[str, object] = {}
-    for name, (_, row) in zip(("few", "many"), rows.iloc[[0, -1]].iterrows() if len(rows) > 1 else (), strict=False):
+    for name, row in ends(table).items():
         values |= {name: numbers.count(row["n_keys"]), f"{name}_d_k": numbers.significant(row["d_k_star"], 2)}
     return (Sentence("finding", values),) if values else (Sentence("title"),)
+
+
+def ends(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the crossovers of the median query over the `few`est and the `many` keys that are shown, if two are."""
+    rows = table[(table["measure"] == _SHOWN) & (table["quantity"] == "median") & table["n_keys"].isin(_N_KEYS)]
+    rows = rows[rows["d_k_star"].notna()].sort_values("n_keys")
+    return dict(zip(("few", "many"), rows.iloc[[0, -1]].to_dict("records"), strict=True)) if len(rows) > 1 else {}
 
 
 def _sizes(table: pd.DataFrame, measure: str, d_k: int) -> Sentence:

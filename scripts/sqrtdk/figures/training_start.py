@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqrtdk.figures import layout, panels, saving, speaking, style, training_words
 from sqrtdk.figures.catalogue import Description
@@ -107,10 +107,16 @@ def describe(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Descrip
 
 def _title(table: pd.DataFrame) -> tuple[Sentence, ...]:
     """Say which half of the scale brings training without it nearer to training with it."""
-    rows = table[table["scaling"] == _PLAIN]
-    found = {_HALVES[row.start, row.rate][0]: row for row in rows.itertuples()}
+    found = halves(table)
     if len(found) < len(_HALVES):
         return (Sentence("title"),)
     start, rate = found["start"], found["rate"]
-    kind = "start" if start.high < rate.low else "rate" if rate.high < start.low else "level"
-    return (Sentence(f"finding.{kind}", {name: numbers.significant(row.estimate, 2) for name, row in found.items()}),)
+    kind = "start" if start["high"] < rate["low"] else "rate" if rate["high"] < start["low"] else "level"
+    steps = {name: numbers.significant(row["estimate"], 2) for name, row in found.items()}
+    return (Sentence(f"finding.{kind}", steps),)
+
+
+def halves(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the rows of training without the scale by what follows it: `neither`, `start`, `rate` or `both`."""
+    rows = table[table["scaling"] == _PLAIN].to_dict("records")
+    return {_HALVES[row["start"], row["rate"]][0]: row for row in rows}

@@ -52,9 +52,9 @@ def setting(frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> S
     return choose(frames["moments"], frames["softmax_saturation"], specifications(configuration))
 
 
-def facts(frames: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> Facts:
-    """Return the numbers of a run that texts quote."""
-    return Facts(key_numbers.of_run(frames, setting(frames, configuration)))
+def facts(frames: dict[str, pd.DataFrame], longer: dict[str, pd.DataFrame], configuration: dict[str, Any]) -> Facts:
+    """Return the numbers that texts quote, of a run and of the longer training run that comes with the project."""
+    return Facts(key_numbers.of_run(frames, setting(frames, configuration), longer.get("start_rate")))
 
 
 def report_tables(
@@ -71,7 +71,7 @@ def report_tables(
     specs, at = specifications(configuration), setting(frames, configuration)
     trained = ((run["training_verdicts"], run["training_summary"]) for run in (frames, longer) if run)
     found: tuple[Table | ledger.Ledger, ...] = (
-        practice.practice(frames, longer, at, quoted),
+        practice.practice(longer, at, quoted),
         ledger.ledger(frames["claims"], language),
         ledger.checks(frames["claim_checks"]),
         *result_tables(frames, specs, at),

@@ -23,9 +23,9 @@ class KeyNumber:
 
     name: letters alone, starting with a capital. `value` has a standard error `se`, or a 95 % interval `low` to `high`
     (an end may be infinite), or neither where it is exact. truth: the exact value beside a measured one. source: the
-    file that it comes from, in results/. row: the values of the columns that pick its row, or rows. columns: where
-    value, se, low and high stand there, in this order; where it is calculated from them, `calculation` says how.
-    n: observations behind it.
+    file that it comes from, in results/ or, below resources/, in the project. row: the values of the columns that pick
+    its row, or rows. columns: where value, se, low and high stand there, in this order; where it is calculated from
+    them, `calculation` says how. n: observations behind it.
     """
 
     name: str

@@ -1,19 +1,17 @@
-"""The numbers that the titles of the article's figures print, each with a name, so that a text can quote it.
-
-Those of `gradients` and `training-start` are in tables that texts do not read.
-"""
+"""The numbers that the titles of the article's figures print, each with a name, so that a text can quote it."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from sqrtdk.figures import hero, initialisation, variance_law
+from sqrtdk.figures import catalogue, gradients, hero, initialisation, training_start, variance_law
 from sqrtdk.report.facts import SHARE, Facts, KeyNumber, cell, count, said
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import Setting
 from sqrtdk.results.grid import nearest
 from sqrtdk.results.picking import find
+from sqrtdk.words.sentences import Sentence
 
 MAP_WIDTH, MAP_KEYS = 1024, 16
 """The widest head whose attention is drawn as a map, and its keys."""
@@ -24,12 +22,19 @@ _SEVERAL = ("TrainedModels", "TrainedModelsNearOne", "LowestModelStd", "HighestM
 """Numbers of trained heads of one model, and of several models."""
 
 
-def of_run(frames: dict[str, pd.DataFrame]) -> Iterator[KeyNumber]:
-    """Yield the numbers, each as the data of its figure have it; a table that a run need not have may be missing."""
+def of_run(frames: dict[str, pd.DataFrame], start_rate: pd.DataFrame | None) -> Iterator[KeyNumber]:
+    """Yield the numbers, each as the data of its figure have it; a table that a run need not have may be missing.
+
+    start_rate: that of the longer training run that ships with the project.
+    """
     if "one_query" in frames:
         yield from _typical(frames)
     yield from _precision(frames)
     yield from _maps(frames["softmax_saturation"])
+    if "key_crossovers" in frames:
+        yield from _crossovers(frames["key_crossovers"])
+    if start_rate is not None:
+        yield from _halves(start_rate)
     if "initialisation" in frames:
         yield from _starts(frames)
 
@@ -43,6 +48,8 @@ def titles(at: Setting, facts: Facts) -> dict[str, tuple[KeyNumber, ...]]:
         "attention-maps": [f"MapKeys{rule}" for rule in rules],
         "saturation": [f"EffectiveKeys{rule}" for rule in rules],
         "gradient-distribution": [f"TopTenthEnergy{rule}" for rule in rules],
+        "gradients": [f"{end}KeysMedianCrossover" for end in ("Few", "Many")],
+        "training-start": [f"{half}HalfSteps" for half in ("Neither", "Start", "Rate", "Both")],
         "planted-key": [f"Capacity{letters(rule)}" for rule in ("1/sqrt(d_k)", "1/d_k")],
         "initialisation": [f"{name}{what}" for name, what in _STARTS],
         "real-heads": _SEVERAL if _SEVERAL[-1] in facts else _HEADS,
@@ -82,6 +89,24 @@ def _maps(frame: pd.DataFrame) -> Iterator[KeyNumber]:
         if row is not None:
             told = said("measures.effective_keys", ensemble="gaussian", rule=rule, d_k=row["d_k"], n_keys=MAP_KEYS)
             yield cell(f"MapKeys{letters(rule)}", row, keys, ("estimate", "se"), told, "softmax_saturation.csv")
+
+
+def _crossovers(table: pd.DataFrame) -> Iterator[KeyNumber]:
+    keys, columns = ("n_keys", "measure", "quantity"), ("d_k_star", "ci_low", "ci_high")
+    for end, row in gradients.ends(table).items():
+        told = said("median_crossover", n_keys=row["n_keys"])
+        yield cell(f"{end.capitalize()}KeysMedianCrossover", row, keys, columns, told, "key_crossovers.csv")
+
+
+def _halves(start_rate: pd.DataFrame) -> Iterator[KeyNumber]:
+    keys = ("experiment", "scaling", "d_k", "start", "rate", "measure")
+    for half, row in training_start.halves(training_start.data({"start_rate": start_rate})).items():
+        told = said("halves", half=Sentence(f"figure-training-start.halves.{half}"), d_k=row["d_k"])
+        yield cell(
+            f"{half.capitalize()}HalfSteps",
+            *(row | {"measure": "speed"}, keys, ("estimate", "low", "high"), told, catalogue.source("start_rate")),
+            n=row["n_seeds"],
+        )
 
 
 _STARTS = (

@@ -29,10 +29,10 @@ SHARES = ("saturated_share", "vanishing_share")
 """Measures of rows that are parts of a whole."""
 
 
-def of_run(frames: dict[str, pd.DataFrame], at: Setting) -> list[KeyNumber]:
+def of_run(frames: dict[str, pd.DataFrame], at: Setting, start_rate: pd.DataFrame | None = None) -> list[KeyNumber]:
     """Return the key numbers of a run from its result tables by name.
 
-    Tables that a run need not have (claims) may be missing.
+    Tables that a run need not have (claims) may be missing. start_rate: that of the longer training run that ships.
     """
     found = [
         *_about(frames, at),
@@ -43,7 +43,7 @@ def of_run(frames: dict[str, pd.DataFrame], at: Setting) -> list[KeyNumber]:
         *_distribution(frames["gradient_distribution"], at),
         *_crossovers(frames["gradient_crossovers"], at),
         *study_numbers.of_run(frames),
-        *figure_numbers.of_run(frames),
+        *figure_numbers.of_run(frames, start_rate),
     ]
     return named(found)
 

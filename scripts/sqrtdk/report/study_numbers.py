@@ -11,16 +11,20 @@ from sqrtdk.report.facts import SHARE, KeyNumber, cell, count, said
 from sqrtdk.report.macro_names import letters
 from sqrtdk.report.setting import WANTED_D_K
 from sqrtdk.report.tables.cells import missing, text
+from sqrtdk.report.tables.normalisers import N_KEYS, NARROW, WIDE
 from sqrtdk.results import distances
 from sqrtdk.results.grid import nearest
+from sqrtdk.results.picking import find
 from sqrtdk.statistics import calibration
 from sqrtdk.studies.initialisation import LABELS
+from sqrtdk.studies.normalisation import BETWEEN
 from sqrtdk.words.sentences import Phrase, Sentence
 
 
 def of_run(frames: dict[str, pd.DataFrame]) -> Iterator[KeyNumber]:
     """Yield the numbers of the studies, by name; a table that a run need not have may be missing."""
     yield from _rules(frames.get("alternatives"))
+    yield from _practice(frames)
     yield from _planted(frames.get("planted_capacity"))
     yield from _start(frames.get("initialisation"))
     yield from _training(frames["training_verdicts"], frames["training_summary"])
@@ -58,6 +62,50 @@ def _rules(frame: pd.DataFrame | None) -> Iterator[KeyNumber]:
             known="exact",
             n=int(row["n_rows"]),
         )
+
+
+_PRACTICE: tuple[tuple[str, str, str, dict[Any, str], dict[str, Any]], ...] = (
+    (
+        *("alternatives", "rules.Keys", "variant"),
+        {"1/sqrt(d_k)": "LongOneOverSqrtDKKeys", "ssmax": "LongSsmaxKeys"},
+        {"measure": "effective_keys"},
+    ),
+    (
+        *("linear_attention", "practice.linear", "attention"),
+        {"elu+1": "EluScaleChange", "favor+": "FavorScaleChange"},
+        {"scaling": BETWEEN},
+    ),
+    (
+        *("normalisers", "practice.sparse", "logit_std"),
+        {NARROW: "SparsemaxNoGradientNarrow", WIDE: "SparsemaxNoGradientWide"},
+        {"normaliser": "sparsemax", "n_keys": N_KEYS, "measure": "zero_gradient_mass"},
+    ),
+    (
+        *("rounding", "practice.bits", "scaling"),
+        {"none": "RoundingChangeUnscaled", "1/sqrt(d_k)": "RoundingChangeOneOverSqrtDK"},
+        {"format": "bfloat16", "rounded": "logits", "measure": "total_variation"},
+    ),
+)
+"""Numbers of what to use when: table, description, the column whose values have a name each, and the other columns."""
+
+
+def _practice(frames: dict[str, pd.DataFrame]) -> Iterator[KeyNumber]:
+    """Yield what is said of what to use when, at the width nearest to 64 and over the most keys unless told."""
+    for table, told, column, names, where in _PRACTICE:
+        frame = frames.get(table)
+        if frame is None or frame.empty:
+            continue
+        place = {"n_keys": int(frame["n_keys"].max())} | where
+        place |= {"d_k": nearest(frame["d_k"], WANTED_D_K)} if "d_k" in frame else {}
+        for value, name in names.items():
+            row = find(frame, **place, **{column: value})
+            if row is not None:
+                yield cell(
+                    *(name, row, (column, *place), ("estimate", "se")),
+                    *(said(told, rule=value, **place | {column: value}), f"{table}.csv"),
+                    n=row["n_rows"],
+                    unit="1" if table == "alternatives" else SHARE,
+                )
 
 
 def _planted(frame: pd.DataFrame | None) -> Iterator[KeyNumber]:

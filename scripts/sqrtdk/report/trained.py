@@ -61,14 +61,19 @@ def verdict(rows: dict[str, dict[str, Any]]) -> str:
     return WORDS[next((one for one in ("hurts", "helps", "undecided") if one in found), "no difference")]
 
 
-def values(rows: dict[str, dict[str, Any]]) -> dict[str, object]:
-    """Return how sentences name the runs, and `compared`, the measures in words."""
+def times(row: dict[str, Any]) -> object:
+    """Spell how many times the steps of 1/√d_k a rule takes."""
+    return numbers.significant(row["estimate"], 2)
+
+
+def values(rows: dict[str, dict[str, Any]], spell: Callable[[dict[str, Any]], object] = times) -> dict[str, object]:
+    """Return how sentences name the runs, and `compared`, the measures in words, with times that `spell` spells."""
     row = next(iter(rows.values()))
     named: dict[str, object] = {"task": task(row), "d_k": str(row["d_k"]), "optimiser": optimiser(row)}
-    return named | {"compared": compared(rows)}
+    return named | {"compared": compared(rows, spell)}
 
 
-def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
+def compared(rows: dict[str, dict[str, Any]], spell: Callable[[dict[str, Any]], object] = times) -> Sentence:
     """Spell the one measure of a rule beside that of 1/√d_k which tells most.
 
     Losses of text, and where nothing else was compared; right answers where these decide; steps where these do, or
@@ -82,7 +87,7 @@ def compared(rows: dict[str, dict[str, Any]]) -> Sentence:
     if not decided and speed and speed["reached"] == 1 and (solved or speed["verdict"] in DECIDED):
         ends = {rows[name]["verdict"] for name in ("loss", "accuracy") if name in rows}
         word = "alike" if ends == {"no difference"} else "open" if ends <= {"no difference", "undecided"} else "only"
-        return Sentence(f"article.trained.speed.{word}", {"times": numbers.significant(speed["estimate"], 2)})
+        return Sentence(f"article.trained.speed.{word}", {"times": spell(speed)})
     return Sentence("article.trained.right", both(right, numbers.share))
 
 

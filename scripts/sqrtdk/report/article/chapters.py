@@ -10,7 +10,7 @@ import pandas as pd
 from sqrtdk.claims.thresholds import VANISHING
 from sqrtdk.figures.style import ensemble_label
 from sqrtdk.report import longer_runs, trained
-from sqrtdk.report.article.points import Point, models, near_one
+from sqrtdk.report.article.points import Point, models, near_one, times
 from sqrtdk.report.comparing import MARGIN, agreement, compare
 from sqrtdk.report.facts import Facts
 from sqrtdk.report.macro_names import letters
@@ -246,7 +246,7 @@ class Article:
         return "undecided" if "undecided" in found else "spared"
 
     def _task(self, verdict: str, rows: dict[str, dict[str, Any]]) -> Sentence:
-        return self.said(f"training.task.{verdict}", **trained.values(rows))
+        return self.said(f"training.task.{verdict}", **trained.values(rows, functools.partial(times, self.facts)))
 
     def _verdict(self, *wanted: str) -> list[str]:
         return [next(iter(rows.values()))["task"] for verdict, rows in self.tasks if verdict in wanted]

@@ -6,7 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from sqrtdk.report import trained
 from sqrtdk.report.comparing import MARGIN
+from sqrtdk.report.facts import Facts
+from sqrtdk.report.study_numbers import training_name
 from sqrtdk.report.tables.cells import missing
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Listing, Sentence
@@ -29,11 +32,6 @@ def error(row: dict[str, Any] | None, value: str = "estimate", se: str = "se") -
     return None if row is None or missing(row[value]) else numbers.with_error(row[value], row[se])
 
 
-def reading(row: dict[str, Any] | None, value: str = "estimate") -> str | None:
-    """Spell the number of a row rounded for reading; None where there is no row or no number."""
-    return None if row is None or missing(row[value]) else numbers.significant(row[value], 2)
-
-
 def models(frame: pd.DataFrame) -> Listing:
     """Name the trained models that a table of heads holds, and say what they are where the words do."""
     return Listing(tuple(map(_model, frame["model"].unique())))
@@ -48,3 +46,9 @@ def _model(name: str) -> Sentence:
 def near_one(value: float) -> bool:
     """Say whether a standard deviation of logits counts as 1."""
     return abs(value - 1) <= MARGIN
+
+
+def times(facts: Facts, row: dict[str, Any]) -> object:
+    """Quote how many times the steps of 1/√d_k a rule of the run takes; one without a name is spelled."""
+    name = f"{training_name(row['experiment'], row['scaling'], row['d_k'])}Speed"
+    return facts.quote({name: name})[name] if name in facts else trained.times(row)

@@ -6,15 +6,10 @@ from typing import Any
 import pandas as pd
 
 from sqrtdk.report import longer_runs
-from sqrtdk.report.article.points import reading
 from sqrtdk.report.facts import Facts
 from sqrtdk.report.macro_names import letters
-from sqrtdk.report.setting import WANTED_D_K, Setting
+from sqrtdk.report.setting import Setting
 from sqrtdk.report.tables.cells import Cell, Table
-from sqrtdk.report.tables.normalisers import D_K, N_KEYS, NARROW, WIDE
-from sqrtdk.results.grid import nearest
-from sqrtdk.results.picking import find, pick
-from sqrtdk.studies.normalisation import BETWEEN
 from sqrtdk.words import numbers
 from sqrtdk.words.sentences import Sentence
 
@@ -38,11 +33,9 @@ TRAINED = {"plain": ("longer.brief.plain", "none"), "mup": ("longer.brief.linear
 """The rows that also say what training makes of a rule: the words, and the rule."""
 
 
-def practice(
-    frames: Mapping[str, pd.DataFrame], longer: Mapping[str, pd.DataFrame], at: Setting, facts: Facts
-) -> Table:
+def practice(longer: Mapping[str, pd.DataFrame], at: Setting, facts: Facts) -> Table:
     """Return the table; a row says what is measured at the width nearest to 64 unless it names another."""
-    rows = tuple(_row(name, told) for name, told in measured(frames, longer, at, facts).items())
+    rows = tuple(_row(name, told) for name, told in measured(longer, at, facts).items())
     return Table("practice", COLUMNS, rows, room="article")
 
 
@@ -51,9 +44,7 @@ def _row(name: str, told: tuple[Sentence, ...]) -> tuple[Cell, ...]:
     return (*words, Cell(sentences=told), Cell(evidence=EVIDENCE[name]))
 
 
-def measured(
-    frames: Mapping[str, pd.DataFrame], longer: Mapping[str, pd.DataFrame], at: Setting, facts: Facts
-) -> dict[str, tuple[Sentence, ...]]:
+def measured(longer: Mapping[str, pd.DataFrame], at: Setting, facts: Facts) -> dict[str, tuple[Sentence, ...]]:
     """Return what was measured of each situation; one whose numbers a run lacks is left out.
 
     `longer` are the tables of the longer training run that ships with the project.
@@ -71,11 +62,11 @@ def measured(
         "rmsnorm": quoted("rmsnorm", kept="HeadsRmsnormStd", dropped="HeadsRmsnormUnscaledStd"),
         "cosine": quoted("cosine", root="HeadsLTwoSqrtStd", left="HeadsLTwoTwiceStd"),
         "mup": quoted("mup", linear=f"{letters('1/d_k')}Std", eight=f"{letters('8/d_k')}Std"),
-        "long": _long(frames["alternatives"]),
+        "long": _long(facts),
         "fold": quoted("fold", std="WeightsTFiveStd"),
-        "linear": _said("linear", _linear(frames["linear_attention"])),
-        "sparse": _said("sparse", _sparse(frames["normalisers"])),
-        "bits": _said("bits", _bits(frames["rounding"])),
+        "linear": quoted("linear", elu="EluScaleChange", favor="FavorScaleChange"),
+        "sparse": quoted("sparse", scaled="SparsemaxNoGradientNarrow", plain="SparsemaxNoGradientWide"),
+        "bits": quoted("bits", plain="RoundingChangeUnscaled", scaled="RoundingChangeOneOverSqrtDK"),
     }
     trained = {name: longer_runs.brief(longer["training_verdicts"], *rule) for name, rule in TRAINED.items()}
     return {name: (sentence, *trained.get(name, ())) for name, sentence in found.items() if sentence is not None}
@@ -85,35 +76,10 @@ def _said(name: str, values: dict[str, Any]) -> Sentence:
     return Sentence(f"article.practice.{name}.measured", values)
 
 
-def _long(frame: pd.DataFrame) -> Sentence:
-    """Say the share of the keys that are effective over the fewest and the most keys, with 1/√d_k."""
-    d_k = nearest(frame["d_k"], WANTED_D_K)
-    frame = frame[(frame["d_k"] == d_k) & (frame["measure"] == "effective_keys")]
-    most = int(frame["n_keys"].max())
-    values: dict[str, Any] = {"most": numbers.count(most)}
-    values |= {name: reading(find(frame, variant=rule, n_keys=most)) for name, rule in _LONG}
-    return _said("long", values)
-
-
-_LONG = (("root", "1/sqrt(d_k)"), ("log", "ssmax"))
-
-
-def _linear(frame: pd.DataFrame) -> dict[str, Any]:
-    here = frame[frame["d_k"] == D_K]
-    rows = {name: pick(here, "linear_attention.csv", attention=name, scaling=BETWEEN) for name in ("elu+1", "favor+")}
-    return {"elu": numbers.share(rows["elu+1"]["estimate"]), "favor": numbers.share(rows["favor+"]["estimate"])}
-
-
-def _sparse(frame: pd.DataFrame) -> dict[str, Any]:
-    values = {}
-    for name, spread in (("scaled", NARROW), ("plain", WIDE)):
-        where = {"normaliser": "sparsemax", "logit_std": spread, "n_keys": N_KEYS, "measure": "zero_gradient_mass"}
-        values[name] = numbers.share(pick(frame, "normalisers.csv", **where)["estimate"])
-    return values
-
-
-def _bits(frame: pd.DataFrame) -> dict[str, Any]:
-    where = {"d_k": nearest(frame["d_k"], WANTED_D_K), "format": "bfloat16", "rounded": "logits"}
-    rules = (("plain", "none"), ("scaled", "1/sqrt(d_k)"))
-    rows = {name: find(frame, scaling=rule, measure="total_variation", **where) for name, rule in rules}
-    return {name: numbers.share(row["estimate"]) for name, row in rows.items() if row is not None}
+def _long(facts: Facts) -> Sentence | None:
+    """Say how many of the most keys are effective, with 1/√d_k and with a factor that grows with them."""
+    names = {"root": "LongOneOverSqrtDKKeys", "log": "LongSsmaxKeys"}
+    if not facts.all(*names.values()):
+        return None
+    most = {"most": numbers.count(facts[names["log"]].row["n_keys"])}
+    return _said("long", most | facts.quote(names))

@@ -149,11 +149,10 @@ class Questions:
         d_k = nearest(frame["d_k"], WANTED_D_K)
         here = frame[(frame["d_k"] == d_k) & (frame["format"] == "bfloat16")]
         rows = [pick(here, "rounding.csv", rounded="logits", measure="total_variation", scaling=rule) for rule in RULES]
-        told: dict[str, Any] = {"d_k": str(d_k)}
-        spelled = numbers.apart([row["estimate"] for row in rows], numbers.share)
-        told |= dict(zip(("plain", "scaled"), spelled, strict=True))
         found = compare(*(row[column] for row in rows for column in ("estimate", "se")))
-        return (_said(f"precision.error.{found}", told), _said("precision.overflow"))
+        plain, scaled = (f"RoundingChange{letters(rule)}" for rule in RULES)
+        error = self.quote(f"precision.error.{found}", plain=plain, scaled=scaled)
+        return _told(error, _said("precision.overflow"))
 
     def width(self) -> tuple[Sentence, ...]:
         """Whose width: what others in its place leave, and whether training minds."""
