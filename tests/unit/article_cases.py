@@ -292,7 +292,11 @@ CHAPTERS = {
         "undecided": lambda: no_loser("undecided"),
         "none": lambda: frames(training_verdicts=untrained()),
     },
-    "training.lower": {"little": lambda: lower("no difference"), "surely": lambda: lower("helps")},
+    "training.lower": {
+        "helps": lambda: lower("helps"),
+        "same": lambda: lower("no difference"),
+        "undecided": lambda: lower("undecided"),
+    },
     "training.task": verdicts("none"),
     "training.card": {
         "answers": one_loser,

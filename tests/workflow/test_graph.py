@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
+from edits import EDITS
 from pipeline import small, snakemake
-from test_run import EDITS
 
 
 @pytest.fixture(scope="module")

@@ -97,7 +97,7 @@ def draw(table: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> Figure:
     layout.says(shares, _TENTH, -len(rules), "10 %: if all were alike", style.INK, 5)
     shares.set_title("squared gradient held by the top tenth")
     _limits(sizes, table)
-    sizes.set_title("norm of one query’s gradient, middle 80 %")
+    sizes.set_title("gradient of one query’s logits, middle 80 %")
     return figure
 
 

@@ -160,7 +160,7 @@ def _linear(groups: list[pd.DataFrame]) -> Iterator[Sentence]:
     found = {_verdict(*pair) for pair in ends}
     word = next(iter(found)) if len(found) == 1 else "mixed"
     if found <= {"alike", "open"} and all(-_margin() < one["loss"] - root["loss"] < 0 for one, root in ends):
-        word = "lower"
+        word = "little" if "open" in found else "lower"
     yield Sentence(f"finding.linear.{word}", {"margin": f"{_margin():g}"})
 
 

@@ -45,12 +45,19 @@ def held(
 
 
 def lower(verdicts: pd.DataFrame, scaling: str) -> tuple[Sentence, ...]:
-    """Say in which tasks a rule ends at a lower loss than 1/√d_k, and whether that surely counts as a difference."""
+    """Say in which tasks a rule ends at a lower loss than 1/√d_k, and whether that counts as a difference."""
     rows = [held(verdicts, scaling, ("loss",), task=name).get("loss") for name in dict.fromkeys(verdicts["task"])]
-    below = [row for row in rows if row is not None and row["estimate"] < 0]
-    word = "surely" if all(row["verdict"] == "helps" for row in below) else "little"
-    values = {"tasks": Listing(tuple(map(task, below))), "margin": f"{below[0]['margin']:g}"} if below else {}
-    return (Sentence(f"article.chapters.training.lower.{word}", values),) if below else ()
+    below: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row is not None and row["estimate"] < 0:
+            below.setdefault(WORDS[row["verdict"]], []).append(row)
+    return tuple(
+        Sentence(
+            f"article.chapters.training.lower.{word}",
+            {"tasks": Listing(tuple(map(task, found))), "margin": f"{found[0]['margin']:g}"},
+        )
+        for word, found in below.items()
+    )
 
 
 def verdict(rows: dict[str, dict[str, Any]]) -> str:

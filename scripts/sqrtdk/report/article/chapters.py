@@ -47,7 +47,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "training.finding": ("some", "some_fades", "all", "all_fades", "spared", "undecided", "none"),
     "training.card": ("answers", "steps", "loss", "spared", "undecided", "none"),
     "training.task": ("hurts", "helps", "same", "undecided"),
-    "training.lower": ("surely", "little"),
+    "training.lower": ("helps", "same", "undecided"),
     "start.finding": ("some", "all"),
     "start.inputs": ("needed", "redundant"),
     "start.heads": ("needed", "redundant"),
